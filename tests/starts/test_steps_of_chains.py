@@ -72,6 +72,30 @@ def seen_vectors(unit: float, rng: np.random.Generator) -> tuple[cv.Model, dict[
     return cv.Model(leaf), {"y": unit * y}
 
 
+def level_and_slope(unit: float, rng: np.random.Generator) -> tuple[cv.Model, dict[str, Any]]:
+    """A local linear trend: a level that stays where its prior has it costs little, for the slope does its work."""
+    slope = np.cumsum(0.1 * rng.normal(size=2 * N))
+    y = np.cumsum(slope + 0.3 * rng.normal(size=2 * N)) + rng.normal(size=2 * N)
+    chain = cv.LinearGaussianChain(
+        "trend",
+        mean=np.zeros(2),
+        precision=np.eye(2) * 1e-6,
+        transition=[[1.0, 1.0], [0.0, 1.0]],
+        noise_precision=cv.diagonal(cv.Gamma("steps", 1e-3, 1e-3, plates=cv.Plate("part", 2))),
+        along=TIME,
+    )
+    noise = cv.Gamma("noise", 1e-3, 1e-3)
+    return cv.Model(cv.Normal("y", cv.dot([1.0, 0.0], chain), noise, plates=TIME)), {"y": unit * y}
+
+
+def test_no_part_of_a_trend_stays_at_its_prior_in_large_units() -> None:
+    model, data = level_and_slope(1e3, np.random.default_rng(2))
+    best = model.fit(data, init={"steps": [1e-5, 1e-4], "noise": 1e-6}, seed=0, uncertainty="mean_field")
+    found = model.fit(data, seed=0, uncertainty="mean_field")
+    assert best["steps"].mean[0] < 1e-4
+    assert found.elbo == pytest.approx(best.elbo, abs=1e-3)
+
+
 @pytest.mark.parametrize(
     "case",
     [pytest.param(moved_by_inputs, marks=pytest.mark.slow), coefficients_in_time, seen_vectors],

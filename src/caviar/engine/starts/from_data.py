@@ -40,14 +40,11 @@ from .guesses.partitioned import are_clear, in_clusters, in_fewer_clusters
 from .products.effects import learnt_precisions
 from .race import Begun, best_of
 from .regroup import regrouping_of
-from .trials import has_very_many, start_of_very_many, tried, unless_silent
+from .trials import has_very_many, start_of_very_many, tried, unless_lower, unless_silent
 from .warm_up import settled, with_wide_effects, with_wide_steps
 
 _BEHIND = 0.25
 """Nats a value behind the best before the first iteration beyond which a start of an ordinary mixture is left out."""
-
-_NARROW = 0.01
-"""Nats a value behind chains that begin wide beyond which they do: priors have them much narrower than the data."""
 
 _SCORED = 3
 """Guesses of labels beside which there are starts with more: hidden locations that are multiplied are guessed, too, or
@@ -146,12 +143,12 @@ def _are_at_priors(problem: Problem) -> bool:
 
 
 def _start_of_vectors(basis: Basis, guess: Guess, row_map: RowMap) -> Start:
-    """Return a start of chains of vectors: drawn, or at scores, or wide at first, where the drawn ones fall silent."""
+    """Return a start of chains of vectors: drawn, or at scores, or wide at first, where others end lower."""
     drawn = _start(basis, guess)
     at_scores = [partial(start_from, own, dict(guess)) for own in with_scores(basis, guess)]
     start = unless_silent(basis, drawn, at_scores)
     basis, wide = with_wide_steps(basis, row_map)
-    return unless_silent(basis, start, wide, _NARROW)
+    return unless_lower(basis, start, wide)
 
 
 def _counted(basis: Basis, begun: Begun) -> Begun:

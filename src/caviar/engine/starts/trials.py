@@ -50,8 +50,14 @@ _FOR_A_WHILE = Settings(max_iter=50, tol=1e-5)
 _BRIEFLY = Settings(max_iter=20, tol=1e-5)
 """Within which states that were drawn have fallen silent, or have begun to tell what the values do."""
 
+_UNTIL_SETTLED = Settings(max_iter=100, tol=1e-5)
+"""Within which chains that begin wide have come down to the steps that their values have: some need sixty passes."""
+
 _SILENT = 0.25
 """Nats a value that a start is behind another one whose states do not fall silent."""
+
+_HIGHER = 1e-4
+"""Nats a value by which one end is higher than another: by less they may differ that are the same."""
 
 _NOTHING = 1e-3
 """Mean square of loadings, beside that of others, below which a state is silent: at 1e-6 they were, at 0.03 not."""
@@ -87,25 +93,32 @@ def _after_a_while(
         return None
 
 
-def unless_silent(
-    basis: Basis, drawn: Start, others: Sequence[Callable[[], Start]], behind: float = _SILENT
-) -> Start:
-    """Return a start, or the best of others if its hidden vectors have fallen silent and it is far behind.
-
-    Parameters
-    ----------
-    behind
-        Nats a value.
-    """
-    race = Race(basis.row_map, basis.sample, float("inf"), basis.passes)
-    own = _after_a_while(race, lambda: drawn, _BRIEFLY) if others else None
-    states = [state for start in others if (state := _after_a_while(race, start, _BRIEFLY)) is not None]
-    if own is None or not states:
+def unless_silent(basis: Basis, drawn: Start, others: Sequence[Callable[[], Start]]) -> Start:
+    """Return a start, or the best of others if its hidden vectors have fallen silent and it is far behind."""
+    own, best = _beside_the_best(basis, drawn, others, _BRIEFLY)
+    if own is None or best is None:
         return drawn
-    best = max(states, key=lambda state: state.elbo)
     gained = best.elbo - own.elbo
-    is_left = gained > behind * _n_observed(basis) or (gained > 0 and _is_silent(own, best))
+    is_left = gained > _SILENT * _n_observed(basis) or (gained > 0 and _is_silent(own, best))
     return _start_of(best) if is_left else drawn
+
+
+def unless_lower(basis: Basis, drawn: Start, others: Sequence[Callable[[], Start]]) -> Start:
+    """Return a start, or where the best of others ends if that is higher."""
+    own, best = _beside_the_best(basis, drawn, others, _UNTIL_SETTLED)
+    if own is None or best is None or best.elbo - own.elbo <= _HIGHER * _n_observed(basis):
+        return drawn
+    return _start_of(best)
+
+
+def _beside_the_best(
+    basis: Basis, drawn: Start, others: Sequence[Callable[[], Start]], settings: Settings
+) -> tuple[BatchState | None, BatchState | None]:
+    """Return where a start comes to, and the best of where others do; None of what is no fit."""
+    race = Race(basis.row_map, basis.sample, float("inf"), basis.passes)
+    own = _after_a_while(race, lambda: drawn, settings) if others else None
+    states = [state for start in others if (state := _after_a_while(race, start, settings)) is not None]
+    return own, max(states, key=lambda state: state.elbo, default=None)
 
 
 def _is_silent(own: BatchState, other: BatchState) -> bool:
