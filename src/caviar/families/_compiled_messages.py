@@ -44,15 +44,14 @@ def _exponentials(logits: Array, weights: Array, likelihood: Array, largest: Arr
     NaN if a row has no finite largest one, or what is not a number.
     """
     n_states, n_rows = logits.shape
-    wholes, total = np.empty(_TILE), 0.0
+    total = 0.0
     for start in range(0, n_rows, _TILE):
         stop = min(start + _TILE, n_rows)
         top = largest[start:stop]
-        top[:] = logits[0, start:stop]
-        for k in range(1, n_states):
+        for k in range(n_states):
             own = logits[k, start:stop]
             for t in range(stop - start):
-                top[t] = max(top[t], own[t])
+                top[t] = max(top[t], own[t]) if k else own[t]
         for t in range(stop - start):
             total += weights[start + t] * top[t]
         for k in range(n_states):
@@ -64,8 +63,7 @@ def _exponentials(logits: Array, weights: Array, likelihood: Array, largest: Arr
                 is_number &= value == value
             if not is_number:
                 return np.nan
-            other = wholes[: stop - start]
-            exponentials(out, out.view(np.int64), other, other.view(np.int64))
+            exponentials(out)
             if lowest == -np.inf:
                 for t in range(stop - start):
                     if own[t] == -np.inf:
@@ -221,7 +219,7 @@ def pass_messages(
     of_largest = _exponentials(logits, weights, likelihood, largest)
     if not abs(of_largest) < np.inf:
         return np.nan, 0.0, 0.0
-    total, own = 0.0, np.zeros_like(pairs)
+    total, own = 0.0, np.zeros(pairs.shape)
     pairs[:] = 0.0
     for s in range(len(begins) - 1):
         start, stop = begins[s], begins[s + 1]
@@ -232,5 +230,7 @@ def pass_messages(
         if not _backward(likelihood, start, stop, forward, returning, 1.0 / least, marginals, own):
             return np.nan, 0.0, 0.0
         total += weights[start] * log_scale
-        pairs += weights[start] * own
+        for j in range(n_states):
+            for k in range(width - 1):
+                pairs[j, k] += weights[start] * own[j, k]
     return total, of_largest, _expected(logits, largest, weights, marginals)

@@ -5,34 +5,42 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from caviar._typing import AnyArray, Array
+from caviar._typing import Array
 
 numba: Any = import_module("numba")
+extending: Any = import_module("numba.extending")
+ir: Any = import_module("llvmlite.ir")
 
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _TURN = 6755399441055744.0
 """1.5 * 2^52: a number to which it is added is rounded to a whole one, which its last bits then are."""
 
+_FRACTION = 52
+"""Bits of a number behind those of its exponent."""
+
 _LOWEST = -700.0
 """Number below which an exponential counts as exp(-700)."""
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract"})
-def exponentials(values: Array, bits: AnyArray, wholes: Array, whole_bits: AnyArray) -> None:
-    """Overwrite numbers of no more than 0 by their exponentials, to the last bits.
+@extending.intrinsic
+def _times_two_to(context: Any, number: Any, turned: Any) -> Any:
+    """Return a number times 2 to the power of the whole number in the last bits of another."""
 
-    Parameters
-    ----------
-    values, bits
-        The numbers, and the same memory as whole numbers.
-    wholes, whole_bits
-        Memory of as many numbers, and the same as whole numbers.
-    """
+    def write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        own, power = (builder.bitcast(argument, ir.IntType(64)) for argument in arguments)
+        shifted = builder.shl(power, ir.Constant(ir.IntType(64), _FRACTION))
+        return builder.bitcast(builder.add(own, shifted), ir.DoubleType())
+
+    return numba.types.float64(number, turned), write
+
+
+@numba.njit(nogil=True, cache=True, fastmath={"contract"})
+def exponentials(values: Array) -> None:
+    """Overwrite numbers of no more than 0 by their exponentials, to the last bits."""
     for i in range(len(values)):
         value = max(values[i], _LOWEST)
         turned = value * _LOG2_E + _TURN
-        wholes[i] = turned
         k = turned - _TURN
         r = (value - k * _LN2_HIGH) - k * _LN2_LOW
         p = 1.0 / 6227020800.0
@@ -48,6 +56,4 @@ def exponentials(values: Array, bits: AnyArray, wholes: Array, whole_bits: AnyAr
         p = p * r + 1.0 / 6.0
         p = p * r + 0.5
         p = p * r + 1.0
-        values[i] = p * r + 1.0
-    for i in range(len(bits)):
-        bits[i] += whole_bits[i] << 52
+        values[i] = _times_two_to(p * r + 1.0, turned)

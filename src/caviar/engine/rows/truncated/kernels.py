@@ -105,8 +105,7 @@ def _weights(natural: Array, n: int, top: Array, wholes: Array) -> None:
         own = natural[m]
         for v in range(CELL):
             own[v] -= top[v]
-    values, others = natural.reshape(-1)[: n * CELL], wholes.reshape(-1)[: n * CELL]
-    exponentials(values, values.view(np.int64), others, others.view(np.int64))
+    exponentials(natural.reshape(-1)[: n * CELL])
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_MOST)
