@@ -6,9 +6,9 @@ whether a row has weight 2 or comes twice; and they follow a change of units, co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +16,6 @@ from .._errors import DataError
 from .._typing import AnyArray, Array
 from ..lazy.block_map import map_blocks
 from ..numerics.blas import one_blas_thread
-
-T = TypeVar("T")
 
 _BLOCK_ROWS = 65_536
 _ROUNDING = 4 * np.finfo(np.float64).eps
@@ -70,6 +68,7 @@ class DataScale:
 
 
 @one_blas_thread()
+@np.errstate(invalid="ignore")
 def scale_of(X: Any, weights: Any = None, *, correlated: bool = True) -> DataScale:
     """Return location and scale of the columns of a table of finite numbers, of which some may be missing (NaN).
 
@@ -97,9 +96,10 @@ def scale_of(X: Any, weights: Any = None, *, correlated: bool = True) -> DataSca
     >>> scale.mean, scale.unit.round(3)
     (array([3., 5.]), array([1.633, 1.633]))
     """
+    mapped = _over_blocks(X, weights)
     total, observed = 0.0, np.zeros(X.shape[1])
     lowest, highest = np.full(X.shape[1], np.nan), np.full(X.shape[1], np.nan)
-    for own, seen, least, most in _mapped(_range, X, weights):
+    for own, seen, least, most in mapped(_range):
         total += own
         observed += seen
         np.fmin(lowest, least, out=lowest)
@@ -108,8 +108,8 @@ def scale_of(X: Any, weights: Any = None, *, correlated: bool = True) -> DataSca
     middle, half = lowest / 2 + highest / 2, highest / 2 - lowest / 2
     varies = half > _ROUNDING * np.maximum(np.abs(lowest), np.abs(highest))
     half = np.where(varies, half, np.inf)
-    mean = sum(_mapped(_Deviation(middle, half), X, weights)) / observed
-    scatter = sum(_mapped((_Scatter if correlated else _Squares)(middle, half, mean), X, weights))
+    mean = sum(mapped(_Deviation(middle, half))) / observed
+    scatter = sum(mapped((_Scatter if correlated else _Squares)(middle, half, mean)))
     spread = np.sqrt((np.diagonal(scatter) if correlated else scatter) / observed)
     correlation = None
     if correlated:
@@ -134,11 +134,24 @@ def _refuse_empty_columns(lowest: Array) -> None:
         )
 
 
-def _mapped(function: Callable[[Array, Array], T], X: Any, weights: Any) -> Iterator[T]:
-    """Yield a function of the rows of each block that have a weight and a value, and of their weights."""
-    for _, found in map_blocks(_OfThoseThatCount(function), X, weights, size=_BLOCK_ROWS):
-        if found is not None:
-            yield found
+def _over_blocks(X: Any, weights: Any) -> Callable[[Callable[[Array, Array], Any]], Iterable[Any]]:
+    """Return what maps a function over blocks: of the rows of each that have a weight and a value, and their weights.
+
+    Which rows of a single block these are is asked once.
+    """
+    is_here = type(X) is np.ndarray and (weights is None or type(weights) is np.ndarray)
+    if is_here and 0 < len(X) <= _BLOCK_ROWS:
+        only = _OfThoseThatCount(_both)(X, weights)
+        return lambda function: [] if only is None else [function(*only)]
+    return lambda function: (
+        found
+        for _, found in map_blocks(_OfThoseThatCount(function), X, weights, size=_BLOCK_ROWS)
+        if found is not None
+    )
+
+
+def _both(block: Array, share: Array) -> tuple[Array, Array]:
+    return block, share
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -384,7 +385,7 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
             )
         return {name: self.posterior_[name] for name in self.posterior_}
 
-    def _read(self, posterior: Posterior) -> MixtureDensity:
+    def _read(self, posterior: Posterior) -> Callable[[], MixtureDensity]:
         dimension = posterior.model.structure.variables["z"].dimension
         assert dimension is not None
         keep(self, n_components_=dimension, weights_=self._weight_prior(dimension).weights(posterior))
@@ -392,7 +393,7 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
         found = self._form.components(factors)
         keep(self, means_=found.means, covariances_=found.covariances, precisions_=found.precisions)
         self._read_more(posterior, found)
-        return self._form.predictive(factors, self.weights_)
+        return partial(self._form.predictive, factors, self.weights_)
 
     def _read_more(self, posterior: Posterior, found: Components) -> None:
         """Set further attributes that are read off a posterior."""

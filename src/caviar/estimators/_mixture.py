@@ -23,6 +23,7 @@ from ..engine.ascent.status import Status
 from ..fitting.model import Model
 from ..lazy.block_map import map_blocks
 from ..names import with_columns
+from ..numerics.cached import cached_property
 from ..posterior.posterior import Posterior
 from ..posterior.uncertainty.pending import ASKED
 from ._arguments import as_generator, require_whole
@@ -135,8 +136,8 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """Return the model for these rows, after checking the arguments of the estimator."""
 
     @abstractmethod
-    def _read(self, posterior: Posterior) -> MixtureDensity:
-        """Set the attributes that are read off a posterior; return the density of a new row."""
+    def _read(self, posterior: Posterior) -> Callable[[], MixtureDensity]:
+        """Set the attributes that are read off a posterior; return what returns the density of a new row."""
 
     def _objective_offset(self) -> float:
         """Return what is subtracted from the objective of the posterior for that of the estimator."""
@@ -347,7 +348,13 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         keep(self, elbo_trace_=posterior.elbo_trace - offset)
         self.converged_ = posterior.converged
         self.n_iter_ = posterior.n_iter
-        self._predictive = self._read(posterior)
+        self.__dict__.pop("_predictive", None)
+        self._density = self._read(posterior)
+
+    @cached_property
+    def _predictive(self) -> MixtureDensity:
+        """The density of a new row."""
+        return self._density()
 
     def _name_columns(self, posterior: Posterior) -> None:
         """Write the names of the columns into the summary of the data, for tables and plots."""

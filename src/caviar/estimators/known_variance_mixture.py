@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -116,11 +118,11 @@ class KnownVarianceMixture(HasEvidence, MixtureEstimator):
         )
         return Statement(model)
 
-    def _read(self, posterior: Posterior) -> MixtureDensity:
+    def _read(self, posterior: Posterior) -> Callable[[], MixtureDensity]:
         mean = posterior["mean"]
         keep(self, means_=mean.mean, mean_variances_=mean.variance)
         variances = self.variance + mean.variance
-        return NormalMixture(self.weights_, mean.mean[:, None], 1 / np.sqrt(variances)[:, None])
+        return partial(NormalMixture, self.weights_, mean.mean[:, None], 1 / np.sqrt(variances)[:, None])
 
     @property
     def means_sd_(self) -> Array:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -336,10 +336,10 @@ class MixedMixture(HasEvidence, MixtureEstimator):
     def _data(self, rows: RowsToFit) -> dict[str, Any]:
         return {name: rows.X[:, j] for j, name in enumerate(self._names())}
 
-    def _read(self, posterior: Posterior) -> Any:
+    def _read(self, posterior: Posterior) -> Callable[[], Any]:
         weights = posterior[self._weights_variable].mean
         keep(self, weights_=weights, n_components_=len(weights))
-        return MixedDensity(posterior, self._columns)
+        return partial(MixedDensity, posterior, self._columns)
 
     def _name_columns(self, posterior: Posterior) -> None:
         """Write the categories into the summary, by the name of each column."""

@@ -35,7 +35,7 @@ def _why_not_finite(best: Result) -> str:
             f"no start led to a finite objective: {best.status.explanation}. There are too few rows for a flat prior; "
             f"give a proper one"
         )
-    wrong = [name for name, value in best.terms.items() if not np.isfinite(value)]
+    wrong = [name for name, value in best.by_factor().items() if not np.isfinite(value)]
     nodes = [node for node in best.problem.bound.nodes if isinstance(node, Variable)]
     extremes = [(node.name, extreme_parameter(node, best.problem.bound.values_of)) for node in nodes]
     said = "; ".join(f"'{name}' has a {extreme}" for name, extreme in extremes if extreme)

@@ -139,7 +139,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         self.model = model
         self.elbo = result.elbo
         self.elbo_trace = result.trace
-        self.elbo_terms = result.terms
+        self._by_factor = result.by_factor
         self.status = result.status
         self.n_iter = result.n_iter
         self.n_updates = result.n_updates
@@ -164,8 +164,9 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without data and compiled parts, which are made again when they are needed."""
         self._uncertainty = self._uncertainty.settled(self)
-        _ = self.data_summary, self.row_marks
-        return {name: value for name, value in vars(self).items() if name not in ("_compiled", "_looks")}
+        _ = self.data_summary, self.row_marks, self.elbo_terms
+        dropped = ("_compiled", "_looks", "_by_factor")
+        return {name: value for name, value in vars(self).items() if name not in dropped}
 
     @property
     def data_plate(self) -> Plate | None:

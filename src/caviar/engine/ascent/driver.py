@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +23,9 @@ from .status import Status
 S = TypeVar("S", bound=FitState)
 
 _EPS = float(np.finfo(float).eps)
+
+_FEW_ROWS = 4096
+"""Rows that a result may hold, to tell later what few ask for; of more it is told at once."""
 
 _TOLERATED_ERROR = 1e-3
 """Rounding error of the objective (nats) that is told to the user."""
@@ -105,8 +109,8 @@ class Result:
         Objective of ``q`` with the local factors at their optimum.
     trace
         Objective after each iteration; the first entry is that of the start.
-    terms
-        Objective by factor name.
+    by_factor
+        Returns the objective by factor name; few ask.
     status
         Why it ended.
     n_iter
@@ -129,7 +133,7 @@ class Result:
     q: Factors
     elbo: float
     trace: Array
-    terms: dict[str, float]
+    by_factor: Callable[[], dict[str, float]]
     status: Status
     n_iter: int
     fell_at: str = ""
@@ -203,14 +207,16 @@ def ascend(schedule: Schedule[S], beginning: Beginning[S], settings: Settings) -
 
 def result_of(state: AscentState) -> Result:
     """Return the result that the end of a fit is."""
-    terms = state.objective.by_factor()
     lost_in, lost = _lost(state)
+    by_factor = state.objective.by_factor
+    if state.rows.source.n_rows > _FEW_ROWS:
+        by_factor = partial(dict, by_factor())
     return Result(
         state.problem,
         state.q,
         state.elbo,
         np.array(state.trace),
-        terms,
+        by_factor,
         state.status or Status.MAX_ITER,
         state.n_iter,
         state.fell_at,

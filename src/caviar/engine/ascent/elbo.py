@@ -105,7 +105,9 @@ class Objective:
         objective = cls(problem, q or {}, arrays or {}, Summary({}, of_locals), is_of_look=False)
         # which of them are divergences is not told: terms that are 0 have no size
         told = _Told(values.tolist(), dict(own), {})
-        vars(objective).update(_told=told, value=_total(told) if value is None else value)
+        entropies = {factor: told.own[factor.name] for factor in problem.order if factor.name in told.own}
+        whole = _total(told) if value is None else value
+        vars(objective).update(_told=told, _entropies=entropies, value=whole)
         return objective
 
     def updated(self, q: Factors, arrays: Mapping[Hashable, Array]) -> Objective:
@@ -135,8 +137,9 @@ class Objective:
             return _total(self._told)
         terms = problem.summed_terms
         total = terms.beside(arrays)
+        entropies: dict[Variable, float] = {}
         for variable, factor in self.q.items():
-            entropy = problem.own_entropy(variable, factor)
+            entropy = entropies[variable] = problem.own_entropy(variable, factor)
             if variable in terms.own:
                 known, linear = terms.own[variable]
                 values = [known, *values_of(linear, arrays)]
@@ -147,6 +150,7 @@ class Objective:
                     total += sum(values) + entropy
             else:
                 total += entropy
+        vars(self)["_entropies"] = entropies
         whole = summary.log_partition if self._is_of_look else {}
         for key, entropy in summary.entropies.items():
             # with the terms of the rows an entropy is a log-partition
@@ -155,6 +159,12 @@ class Objective:
             if key not in whole:
                 total += sum([value(arrays) for value in own])
         return total
+
+    @cached_property
+    def _entropies(self) -> dict[Variable, float]:
+        """Entropy of each global factor, about the measure of its family."""
+        own_entropy = self.problem.own_entropy
+        return {variable: own_entropy(variable, factor) for variable, factor in self.q.items()}
 
     @cached_property
     @np.errstate(all="ignore")
@@ -175,15 +185,15 @@ class Objective:
         problem = self.problem
         own: dict[str, float] = {}
         diverging: dict[Variable, float] = {}
-        for variable, factor in self.q.items():
-            own[variable.name] = problem.own_entropy(variable, factor)
+        for variable, entropy in self._entropies.items():
+            own[variable.name] = entropy
             terms = problem.own_terms.get(variable)
             if terms is None:
                 continue
             told = values[terms.where]
-            if not _loses_digits(told, own[variable.name]):
+            if not _loses_digits(told, entropy):
                 continue
-            divergence = self._divergence(variable, factor)
+            divergence = self._divergence(variable, self.q[variable])
             if divergence is not None:
                 diverging[variable] = sum(map(abs, told))
                 values[terms.where], own[variable.name] = [0.0] * len(told), -divergence
@@ -213,7 +223,7 @@ class Objective:
     def is_small(self, most: float) -> bool:
         """Whether the absolute values of all summands add up to less than some nats; may be False even then."""
         sizes = {key: _sum_of_sizes(array) for key, array in self.arrays.items()}
-        total = sum(map(abs, self._told.own.values()))
+        total = sum(map(abs, (*self._entropies.values(), *self._summary.entropies.values())))
         for term in self.problem.compiled.terms:
             total += term.contraction.largest_magnitude(sizes)
         return total < most

@@ -236,7 +236,7 @@ class Problem:
             other.order, other._together = tuple(variables), None
             vars(other).pop("flat", None)
             # whichever of them are updated, all terms are summed up
-            other.values_of_terms, other.summed_terms = self.values_of_terms, self.summed_terms
+            other.summed_terms = self.summed_terms
             return other
         return self._again(order=variables)
 
@@ -265,7 +265,7 @@ class Problem:
         places = self.fact(
             ("places in the sum", *own_terms), lambda: places_in_sum(self.compiled, self.updates, own_terms)
         )
-        return SummedTerms(places, self.updates, self.values_of_terms)
+        return SummedTerms(places, self.updates, self._value_of)
 
     @cached_property
     def flat(self) -> list[Variable]:
@@ -274,13 +274,22 @@ class Problem:
 
     @cached_property
     def values_of_terms(self) -> list[Callable[[Mapping[Hashable, Array]], float]]:
-        """What returns the value of each term: from the message of an update where one has it."""
-        terms, updates = self.compiled.terms, self.updates
-        tellers = self.fact("values of terms", lambda: who_tells(updates, len(terms)))
-        return [
-            term.contraction.value if own is None else updates[own[0]].value_of(own[1])
-            for term, own in zip(terms, tellers, strict=True)
-        ]
+        """What returns the value of each term."""
+        return [self._value_of(number) for number in range(len(self.compiled.terms))]
+
+    @cached_property
+    def _tellers(self) -> list[tuple[Variable, int] | None]:
+        """Of each term the update that has a message of it, and which that is."""
+        return self.fact("values of terms", lambda: who_tells(self.updates, len(self.compiled.terms)))
+
+    def _value_of(self, number: int) -> Callable[[Mapping[Hashable, Array]], float]:
+        """Return what returns the value of a term: from the message of an update where one has it."""
+        own = self._tellers[number]
+        return (
+            self.compiled.terms[number].contraction.value
+            if own is None
+            else self.updates[own[0]].value_of(own[1])
+        )
 
     @property
     def n_natural(self) -> int:

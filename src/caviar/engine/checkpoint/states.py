@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def plain_result(result: Result) -> dict[str, Any]:
         "q": by_name(result.q),
         "elbo": float(result.elbo),
         "trace": np.array(result.trace),
-        "terms": {name: float(value) for name, value in result.terms.items()},
+        "terms": {name: float(value) for name, value in result.by_factor().items()},
         "status": result.status.value,
         "n_iter": result.n_iter,
         "fell_at": result.fell_at,
@@ -83,12 +84,11 @@ def restored_result(document: Mapping[str, Any], problem: Problem) -> Result:
     document = _restored(document)
     # where globals share factors, starts begin without these, and end with them
     problem = in_frame_of(document["centres"], problem.together)
-    kept = {
-        name: document[name] for name in ("elbo", "trace", "terms", "n_iter", "fell_at", "lost_in", "lost")
-    }
+    kept = {name: document[name] for name in ("elbo", "trace", "n_iter", "fell_at", "lost_in", "lost")}
     return Result(
         problem=problem,
         q=factors_of(document["q"], problem),
+        by_factor=partial(dict, document["terms"]),
         status=Status(document["status"]),
         beliefs={v.name: belief for v, belief in by_variable(document["beliefs"], problem).items()},
         **kept,

@@ -76,6 +76,8 @@ class UpdateLayout:
     told
         Number of a term, statistic and message whose product is its value, and the shape of the statistic; the
         messages that depend on nothing else come after the others.
+    made
+        Of each message, ``changing`` ones first, what makes it of the constant of its term.
     others
         Terms whose values do not follow from the messages.
     meetings
@@ -114,6 +116,10 @@ class UpdateLayout:
             (self.fixed if len(keys) == 1 else self.changing).append(
                 (statistics.index(name), number, position)
             )
+        self.made = [
+            terms[number].said_to(position).formula.derivative(position, None)
+            for _, number, position in (*self.changing, *self.fixed)
+        ]
         self.told: list[tuple[int, StatisticKey, int, tuple[int, ...]]] = []
         for place, (statistic, number, _) in enumerate((*self.changing, *self.fixed)):
             # of a term with two statistics of the factor, a message depends on the factor itself
@@ -179,11 +185,18 @@ class GlobalUpdate:
         self.places_fixed = layout.fixed
         self.fixed: list[Array] = [np.zeros(shape) for shape in layout.shapes]
         self._constants: list[Array] = []
-        for statistic, number, position in layout.fixed:
-            constant = spread(terms[number].message(position)({}), layout.shapes[statistic])
+        messages = [
+            make(terms[number].said_to(position).constant)
+            for make, (_, number, position) in zip(
+                layout.made, (*layout.changing, *layout.fixed), strict=True
+            )
+        ]
+        n_changing = len(layout.changing)
+        self._messages = messages[:n_changing]
+        for (statistic, *_), message in zip(layout.fixed, messages[n_changing:], strict=True):
+            constant = spread(message({}), layout.shapes[statistic])
             self.fixed[statistic] = self.fixed[statistic] + constant
             self._constants.append(constant)
-        self._messages = [terms[number].message(position) for _, number, position in layout.changing]
         by_statistic: list[list[Evaluation]] = [[] for _ in self.fixed]
         for (statistic, *_), message in zip(layout.changing, self._messages, strict=True):
             by_statistic[statistic].append(message)

@@ -101,8 +101,8 @@ class SummedTerms:
         How they are added up.
     updates
         The updates of the globals, which know what the terms say to them.
-    values
-        What returns the value of each term.
+    value_of
+        Returns what returns the value of a term, by its number.
 
     Attributes
     ----------
@@ -114,19 +114,19 @@ class SummedTerms:
     """
 
     def __init__(
-        self, places: Places, updates: Mapping[Variable, GlobalUpdate], values: Sequence[Value]
+        self, places: Places, updates: Mapping[Variable, GlobalUpdate], value_of: Callable[[int], Value]
     ) -> None:
         linear = {
             number: (key, array) for update in updates.values() for number, key, array in update.linear_terms
         }
         self.own: dict[Variable, tuple[float, list[Linear]]] = {
-            variable: (sum([values[n]({}) for n in known]), _added([linear[n] for n in varying]))
+            variable: (sum([value_of(n)({}) for n in known]), _added([linear[n] for n in varying]))
             for variable, (known, varying) in places.own.items()
         }
-        self._constant = sum([values[number]({}) for number in places.constant])
+        self._constant = sum([value_of(number)({}) for number in places.constant])
         self._linear = _added([linear[number] for number in places.linear])
-        self._others = [values[number] for number in places.others]
-        self.in_products = {key: [values[n] for n in own] for key, own in places.in_products.items()}
+        self._others = [value_of(number) for number in places.others]
+        self.in_products = {key: [value_of(n) for n in own] for key, own in places.in_products.items()}
 
     def beside(self, arrays: Mapping[Hashable, Array]) -> float:
         """Return the sum of the terms that are not own ones, and are met in no matrix product."""

@@ -103,8 +103,8 @@ class IndependentRows:
             key for key, part in compiled.parts.items() if part.factor is not None or any(centres.values())
         }
         needed |= self.parts_of_messages
-        self._part_derivatives = _derivatives(compiled.terms if needed else (), needed)
-        self._zero_derivatives = _derivatives(compiled.zero_terms, needed)
+        self._part_derivatives = _derivatives(compiled, compiled.terms, needed) if needed else []
+        self._zero_derivatives = _derivatives(compiled, compiled.zero_terms, needed)
         self._block_rows = self._rows_of_a_block()
         self.maximises = all(own.family.is_convex for factor in self.factors for own in factor.variables)
 
@@ -482,14 +482,20 @@ def layouts_of(compiled: Compiled) -> dict[FactorKey, MatrixLayout]:
     return {own.key: own for own in (MatrixLayout(*one, parts) for one in compiled.tables.items())}
 
 
-def _derivatives(terms: Sequence[GlobalTerm], wanted: Set[Hashable]) -> list[tuple[Hashable, Evaluation]]:
+def _derivatives(
+    compiled: Compiled, terms: Sequence[GlobalTerm], wanted: Set[Hashable]
+) -> list[tuple[Hashable, Evaluation]]:
     """Return the derivatives of terms with respect to the operands that are wanted."""
-    return [
-        (key, term.contraction.derivative(position).function)
-        for term in terms
-        for position, key in enumerate(term.contraction.keys)
-        if key in wanted
-    ]
+    asked = "derivatives", terms is compiled.terms, frozenset(wanted)
+    made = compiled.facts.get(asked)
+    if made is None:
+        made = compiled.facts[asked] = [
+            (key, number, term.contraction.formula.derivative(position, None))
+            for number, term in enumerate(terms)
+            for position, key in enumerate(term.contraction.keys)
+            if key in wanted
+        ]
+    return [(key, make(terms[number].contraction.constant)) for key, number, make in made]
 
 
 def _summed(derivatives: Sequence[tuple[Hashable, Evaluation]], arrays: Mapping[Hashable, Array]) -> Arrays:

@@ -124,8 +124,7 @@ def _few_distinct(source: RowSource) -> Sample | None:
     for own in keys:
         values = own[order]
         differs[1:] |= values[1:] != values[:-1]
-    merged = np.zeros(int(np.count_nonzero(differs)))
-    np.add.at(merged, np.cumsum(differs) - 1, weights[order])
+    merged = np.bincount(np.cumsum(differs) - 1, weights[order]).astype(np.float64)
     # equal rows keep their order, so that the first of them stood first
     places = order[differs]
     scale = source.total_weight / float(merged.sum())

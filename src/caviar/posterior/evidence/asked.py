@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from ..._errors import CaviarError, DataError, ModelError, ParameterError
 from ..._typing import AnyArray
+from ...numerics.cached import cached_property
 from ...numerics.randomness import generator
 from ..diagnostics import refuse_what_has_no_weights
 from ..linear_response import LinearResponse
@@ -38,6 +39,12 @@ class TellsEvidence(Factored):
     """A posterior whose model has an evidence."""
 
     elbo: float
+    _by_factor: Callable[[], dict[str, float]]
+
+    @cached_property
+    def elbo_terms(self) -> dict[str, float]:
+        """The objective by factor."""
+        return self._by_factor()
 
     @property
     @abstractmethod
