@@ -7,8 +7,8 @@ import pytest
 from scipy import integrate, stats
 
 import caviar as cv
-from caviar.engine.response.formed import Formed
-from caviar.engine.response.solution import LowRank
+from caviar.engine.response.solutions.chosen import LowRank
+from caviar.engine.response.solutions.formed import Formed
 from caviar.families import MultivariateNormal
 
 OBS = cv.Plate("obs")

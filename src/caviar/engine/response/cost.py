@@ -12,7 +12,7 @@ from ...language import Variable
 from ..ascent.problem import Problem
 from ..evaluation.given_by_passes import operations_of_a_pass
 from .factors import MOST_OF_SHARED
-from .solution import ALWAYS_FORMED, MOST_FORMED
+from .solutions.chosen import ALWAYS_FORMED, MOST_FORMED
 
 _CALL = 2e4
 """Approximate operations of a contraction of any size: a call of einsum."""

@@ -30,12 +30,12 @@ from ..ascent.state import AscentState
 from ..evaluation.given_by_passes import Apart, Fits, GivenByPasses, Passed, has_one_mode
 from .expectations import correction_of_expectations
 from .factors import flat
-from .formed import Formed
 from .operator import ResponseOperator
 from .passes.terms import Multilinear, terms_of, updates_of
 from .quantities import Entries
-from .solution import ALWAYS_FORMED
-from .solved import FLAT
+from .solutions.chosen import ALWAYS_FORMED
+from .solutions.formed import Formed
+from .solutions.solution import FLAT
 
 _MOST_STATISTICS = 20_000
 """Of all globals: their changes at all values are held together."""

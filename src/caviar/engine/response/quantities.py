@@ -21,8 +21,8 @@ from .operator import ResponseOperator
 from .passes.blocks import is_worth_curving, look_with_curvature
 from .priors import parameters_of, slopes_of_objective, tilts_of
 from .second_order import Tilts
-from .solution import ALWAYS_FORMED, log_determinant_at, solution_of
-from .solved import Solution, why_saddle
+from .solutions.chosen import ALWAYS_FORMED, log_determinant_at, solution_of
+from .solutions.solution import Solution, why_saddle
 
 _MOST_AT_ONCE = 512
 """Entries whose variances are found together."""

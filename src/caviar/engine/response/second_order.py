@@ -37,7 +37,7 @@ from ..ascent.state import AscentState, at_natural, joined
 from .expectations import correction_of_expectations
 from .factors import FactorResponse, flat, units
 from .operator import ResponseOperator
-from .solved import FLAT, Solution
+from .solutions.solution import FLAT, Solution
 
 _TILT = 0.5
 """Of the tilts: by how many standard deviations the mean moves. The determinant is far from quadratic beyond one."""

@@ -3,13 +3,41 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Protocol
 
 import numpy as np
 
-from ..._typing import AnyArray, Array
+from ...._typing import AnyArray, Array
 
 FLAT = 1e-7
 """Eigenvalue of I - K below which a direction is flat: the objective does not change along it."""
+
+
+class Operator(Protocol):
+    """The symmetric matrix K of linear response."""
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates, r."""
+        ...
+
+    @property
+    def counts(self) -> AnyArray:
+        """Whether each coordinate is of a repetition that counts in the terms of others, (r,)."""
+        ...
+
+    @property
+    def forecasts(self) -> AnyArray:
+        """The number of the repetition that each coordinate is of, (r,); -1 where this is not a forecast."""
+        ...
+
+    def matrix(self) -> Array:
+        """Return K, (r, r)."""
+        ...
+
+    def apply(self, coordinates: Array) -> Array:
+        """Return K times some columns of coordinates, (r, n)."""
+        ...
 
 
 class Solution(ABC):

@@ -16,11 +16,10 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from ..._errors import ModelError
-from ..._typing import AnyArray, Array
+from ...._errors import ModelError
+from ...._typing import AnyArray, Array
 from .formed import Formed
-from .operator import ResponseOperator
-from .solved import FLAT, Solution, log_determinant_of, shares_in, why_saddle
+from .solution import FLAT, Operator, Solution, log_determinant_of, shares_in, why_saddle
 
 ALWAYS_FORMED, MOST_FORMED = 300, 2_000
 """Coordinates up to which the matrix is formed: in any case, and where enough is asked."""
@@ -47,7 +46,7 @@ _MOST_STEPS = 500
 _LANCZOS_GAIN = 1e-4
 
 
-def solution_of(operator: ResponseOperator) -> Solution:
+def solution_of(operator: Operator) -> Solution:
     """Return the solution for an operator: from its matrix, or by steps as long as few questions are asked."""
     if operator.size <= ALWAYS_FORMED:
         return Formed(operator)
@@ -61,7 +60,7 @@ def solution_of(operator: ResponseOperator) -> Solution:
     return Formed(operator)
 
 
-def log_determinant_at(operator: ResponseOperator, which: AnyArray | None = None) -> float:
+def log_determinant_at(operator: Operator, which: AnyArray | None = None) -> float:
     """Return that of :class:`Formed`, without its vectors; if asked, of some of the coordinates."""
     if operator.size > MOST_FORMED:
         raise ModelError(_why_no_determinant(operator))
@@ -72,7 +71,7 @@ def log_determinant_at(operator: ResponseOperator, which: AnyArray | None = None
     return log_determinant_of(1.0 - np.asarray(values, dtype=np.float64))
 
 
-def _why_no_determinant(operator: ResponseOperator) -> str:
+def _why_no_determinant(operator: Operator) -> str:
     return (
         f"the determinant of linear response needs at most {MOST_FORMED:,} coordinates; this model has "
         f"{operator.size:,}"
@@ -113,7 +112,7 @@ class LowRank(Solution):
         return shares_in(self._flat, columns)
 
 
-def low_rank_of(operator: ResponseOperator) -> LowRank | None:
+def low_rank_of(operator: Operator) -> LowRank | None:
     """Return the solution from the range of K, found by random columns; None if the range has many dimensions."""
     most = min(_MOST_OF_RANGE, operator.size // _SHARE_OF_RANGE)
     rng, width = np.random.default_rng(0), _FIRST_COLUMNS
@@ -138,7 +137,7 @@ def low_rank_of(operator: ResponseOperator) -> LowRank | None:
 class Asked(Solution):
     """The solution by steps, until it has cost more than the matrix would."""
 
-    def __init__(self, operator: ResponseOperator) -> None:
+    def __init__(self, operator: Operator) -> None:
         self._operator = operator
         self._solution: Solution = Iterated(operator)
         self._n_asked, self._is_formed = 0, False
@@ -167,7 +166,7 @@ class Asked(Solution):
 class Iterated(Solution):
     """The solution by conjugate gradients: a pass for each step, of all columns together."""
 
-    def __init__(self, operator: ResponseOperator) -> None:
+    def __init__(self, operator: Operator) -> None:
         self._operator = operator
 
     @cached_property

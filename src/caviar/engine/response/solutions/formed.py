@@ -7,10 +7,9 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg.lapack import dpotri
 
-from ..._typing import AnyArray, Array
-from ...numerics.linalg import cholesky, log_determinant
-from .operator import ResponseOperator
-from .solved import FLAT, Solution, log_determinant_of, shares_in
+from ...._typing import AnyArray, Array
+from ....numerics.linalg import cholesky, log_determinant
+from .solution import FLAT, Operator, Solution, log_determinant_of, shares_in
 
 
 class Formed(Solution):
@@ -28,7 +27,7 @@ class Formed(Solution):
         Its K, if that is known.
     """
 
-    def __init__(self, operator: ResponseOperator, matrix: Array | None = None) -> None:
+    def __init__(self, operator: Operator, matrix: Array | None = None) -> None:
         matrix = operator.matrix() if matrix is None else matrix
         counts = self._counts = operator.counts
         own = matrix[np.ix_(counts, counts)]
