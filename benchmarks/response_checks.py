@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 import caviar as cv
-from caviar.engine.response.solution import Iterated
+from caviar.engine.response.solutions.chosen import Iterated
 
 OBS = cv.Plate("obs")
 _SHARE = 0.01

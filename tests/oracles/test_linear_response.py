@@ -12,7 +12,8 @@ from scipy import stats
 from scipy.signal import lfilter
 
 import caviar as cv
-from caviar.engine.response.solution import Asked, Formed, Iterated
+from caviar.engine.response.solutions.chosen import Asked, Iterated
+from caviar.engine.response.solutions.formed import Formed
 from oracles.tilted import Settled
 
 _RNG = np.random.default_rng(5)

@@ -387,7 +387,27 @@ def test_unknowns_without_a_prior_in_some_models_only_are_refused(kind):
         other = cv.models.gaussian_mixture(2, 1).fit({"x": x}, seed=0, point=["mean"])
     with pytest.raises(cv.ParameterError, match="'mean' is a point, or has a flat prior, in 'b' and not"):
         cv.compare({"a": proper, "b": other})
-    assert len(cv.compare({"b": other, "c": other}).rows) == 2
+    both = cv.compare({"b": other, "c": other})
+    assert len(both.rows) == 2
+    assert "'mean'" in both.remark
+    assert "depends on units" in both.remark
+
+
+def test_what_is_no_evidence_is_said_to_be_none():
+    """With a flat prior of a location log p(x) is that of other units after a change of these: by log of the factor."""
+    x = np.random.default_rng(0).normal(2.0, 1.0, size=30)
+    noise = cv.Gamma("tau", 2, 2)
+    model = cv.Model(cv.Normal("x", cv.Normal("m", 0, 0), noise, plates=OBS))
+    found = model.fit({"x": x}, tol=1e-10).evidence({"x": x}, method="second_order")
+    assert found.without_prior == ("m",)
+    assert "no evidence: 'm' has a flat prior" in str(found)
+    # the same model in units a hundredth as large: the density of the data has thirty factors of these, and m adds one
+    other = cv.Model(cv.Normal("x", cv.Normal("m", 0, 0), cv.Gamma("tau", 2, 2e4), plates=OBS))
+    moved = other.fit({"x": 100 * x}, tol=1e-10).evidence({"x": 100 * x}, method="second_order")
+    assert moved.value == pytest.approx(found.value - 29 * np.log(100), abs=1e-4)
+    proper = cv.Model(cv.Normal("x", cv.Normal("m", 0, 0.1), cv.Gamma("tau", 2, 2), plates=OBS)).fit({"x": x})
+    assert proper.evidence({"x": x}).without_prior == ()
+    assert "no evidence" not in str(proper.evidence({"x": x}, method="elbo"))
 
 
 def test_fits_of_the_same_data_in_another_form_are_compared():

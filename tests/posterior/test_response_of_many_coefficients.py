@@ -7,7 +7,8 @@ import pytest
 from scipy import integrate, stats
 
 import caviar as cv
-from caviar.engine.response.solution import Formed, LowRank
+from caviar.engine.response.solutions.chosen import LowRank
+from caviar.engine.response.solutions.formed import Formed
 from caviar.families import MultivariateNormal
 
 OBS = cv.Plate("obs")
@@ -69,6 +70,27 @@ def test_a_range_of_few_dimensions_is_that_of_the_matrix():
     np.testing.assert_allclose(found.excess(columns), formed.excess(columns), atol=1e-9)
     assert found.smallest_eigenvalue == pytest.approx(formed.smallest_eigenvalue, rel=1e-9)
     assert found.log_determinant == pytest.approx(formed.log_determinant, rel=1e-8)
+
+
+@pytest.mark.parametrize("smallest", [0.3, 1e-5, 1e-9, -0.2])
+def test_a_matrix_is_solved_with_and_without_flat_directions(smallest):
+    """By Cholesky's factor, and by eigenvectors where a direction is flat or rises."""
+    posterior, data = _regression(3, 20)
+    operator = posterior.linear_response(data)._response._operator
+    rng = np.random.default_rng(1)
+    values = np.append(rng.uniform(0.5, 3.0, operator.size - 1), smallest)
+    turned = np.linalg.qr(rng.normal(size=(operator.size, operator.size)))[0]
+    formed = Formed(operator, np.eye(operator.size) - (turned * values) @ turned.T)
+    assert formed.is_above(-0.1) == (smallest > -0.1)
+    assert formed.is_above(1e-7) == (smallest > 1e-7)
+    shares = rng.normal(size=(operator.size - 1, 2))
+    columns = turned[:, :-1] @ shares
+    told = turned[:, :-1] @ (shares / values[:-1, None]) - columns
+    np.testing.assert_allclose(formed.excess(columns), told, atol=1e-9)
+    assert list(formed.flat(np.stack([turned[:, 0], turned[:, -1]], axis=1))) == [False, smallest == 1e-9]
+    assert formed.smallest_eigenvalue == pytest.approx(smallest, abs=1e-12)
+    if smallest > 1e-7:
+        assert formed.log_determinant == pytest.approx(np.log(values).sum(), abs=1e-9)
 
 
 @pytest.mark.slow

@@ -155,7 +155,9 @@ def test_large_posteriors_beside_short_fits_show_their_factors():
 
 
 def test_unknown_kinds_and_names_are_refused():
-    with pytest.raises(cv.ParameterError, match="'auto', 'linear_response', 'second_order', 'mean_field'"):
+    with pytest.raises(
+        cv.ParameterError, match="'auto', 'integrated', 'linear_response', 'second_order', 'mean_field'"
+    ):
         fitted(uncertainty="laplace")
     with pytest.raises(cv.ParameterError, match="uncertainty must be one of"):
         fitted().summary(uncertainty="laplace")

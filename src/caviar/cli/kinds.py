@@ -52,6 +52,7 @@ class Uncertainty(StrEnum):
     """The values of ``--uncertainty``."""
 
     AUTO = "auto"
+    INTEGRATED = "integrated"
     LINEAR_RESPONSE = "linear-response"
     SECOND_ORDER = "second-order"
     MEAN_FIELD = "mean-field"

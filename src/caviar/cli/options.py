@@ -253,8 +253,8 @@ UncertaintyKind = Annotated[
     option(
         "--uncertainty",
         metavar="KIND",
-        help="How to find standard deviations and intervals: second-order, linear-response, mean-field, or auto, which "
-        "is the first of these that costs at most as much as the fit.",
+        help="How to find standard deviations and intervals: integrated, second-order, linear-response, mean-field, or "
+        "auto, which is the first of these that costs little.",
         default="auto",
         panel=_FIT,
     ),

@@ -44,7 +44,7 @@ def _require_topics(request: FitRequest, arguments: dict[str, Any]) -> None:
     """
     if request.non_numeric is not NonNumeric.ERROR:
         what = f"leave --non-numeric {request.non_numeric.value} out; --text COLUMN takes a column of texts"
-    elif arguments["uncertainty"] in ("linear_response", "second_order"):
+    elif arguments["uncertainty"] in ("integrated", "linear_response", "second_order"):
         what = "linear response of topics is not asked for here, but in Python; leave --uncertainty out"
     else:
         return

@@ -39,7 +39,8 @@ uncertainty
     posterior integrated over a few parameters, if that is quick; else those of second order, or with more numbers of
     linear response, if that costs at most as much as the fit; else mean field, as for points. ``"linear_response"``:
     computed at the end of the fit; for points these are standard errors. ``"second_order"``: means are corrected,
-    too, for few rows. ``"mean_field"``: those of the factors.
+    too, for few rows. ``"integrated"``: integrated over one or two parameters, whatever that costs. ``"mean_field"``:
+    those of the factors.
 
 [responsibilities]
 responsibilities

@@ -252,7 +252,7 @@ def _uncertainty(document: Any, factors: Mapping[str, Any]) -> Uncertainty:
     if document is None:
         return MeanField()
     if "sds" not in document:
-        return MeanField(_text(document["because"]))
+        return MeanField(_text(document["because"]), _text(document.get("doubt", "")))
     kind = Integrated if "values" in document else Corrected if "shifts" in document else Widths
     return kind.of_plain(document, factors)
 

@@ -281,11 +281,13 @@ class Model(ShownAsGraph):
             ``"linear_response"`` computes them at the end of the fit, see :meth:`Posterior.linear_response`; for point
             masses they are standard errors. ``"second_order"`` corrects means and standard deviations once more, by the
             derivatives of the second-order evidence, for models with few rows and up to 300 coordinates.
+            ``"integrated"`` integrates over a few globals without which the others are independent, such as one or two
+            precisions between groups, whatever that costs; other models show linear response, with a warning.
             ``"mean_field"`` takes those of the factors. ``"auto"`` integrates over a few globals if the others are then
-            independent and it takes a fraction of a second; else it takes second order if that costs at most as much as
-            the fit, or about a fifth of a second; else linear response by the same rule; and mean field otherwise, or
-            if the schedule is stochastic, the prior is an earlier posterior, all variables are point masses, or the
-            rows are on a cluster.
+            independent and it takes a fraction of a second (with binary outcomes about five seconds); else it takes
+            second order if that costs at most as much as the fit, or about a fifth of a second; else linear response by
+            the same rule; and mean field otherwise, or if the schedule is stochastic, the prior is an earlier
+            posterior, all variables are point masses, or the rows are on a cluster.
             With ``"auto"`` they are computed when they are first asked for, and until then the posterior keeps a
             reference to the data. A line below each table says which it shows.
 

@@ -106,7 +106,8 @@ class Wanted:
         if left is None:
             of_factors = MeanField(f"linear response would cost more than the fit; {ASK}{_of_shared(best)}")
             may_be = may_be_probed(best.problem, row_map.source.n_rows)
-            return PendingIntegrated(*arguments, of_factors) if may_be else of_factors
+            is_told = may_be or problem.bound.has_links
+            return PendingIntegrated(*arguments, of_factors, may_be) if is_told else of_factors
         if names:
             return Pending(*arguments)
         told = best.problem, best.q, row_map.source.n_rows, n_iterations

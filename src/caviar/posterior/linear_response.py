@@ -513,8 +513,7 @@ class LinearResponse:
     @property
     def why_doubtful(self) -> str:
         """The reason why they are not shown by default; empty if they are."""
-        flat = self.smallest_eigenvalue < _NEARLY_FLAT
-        return self.why_none or (FLAT_DIRECTION if flat else "")
+        return self.why_none or ("" if self._response.is_above(_NEARLY_FLAT) else FLAT_DIRECTION)
 
     def _figures(self, part: _Part, sd: Array, ends: Ends) -> Marginals:
         factor = self._posterior[part.variable]

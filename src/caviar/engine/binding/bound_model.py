@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from ..._typing import AnyArray, Array
 from ...families import ExponentialFamily
 from ...families.coupled_belief import CoupledBelief
-from ...language import Axis, Data, Node, Plate, Variable
+from ...language import Axis, Data, Link, Node, Plate, Variable
 from ...lazy.rows import LazyRows
 from ...numerics.cached import cached_property
 from .evidence import Evidence, Latent
@@ -261,6 +261,12 @@ class BoundModel:
             value.size for node, value in self.known_values.items() if self.data_plate in node.plates
         )
         return 8.0 * numbers / max(self.n_rows, 1)
+
+    @property
+    def has_links(self) -> bool:
+        """Whether some observed variable has a link."""
+        arguments = (own.arguments.values() for own in self.observed)
+        return any(isinstance(argument, Link) for each in arguments for argument in each)
 
     @cached_property
     def observed(self) -> list[Variable]:

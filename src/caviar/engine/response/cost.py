@@ -12,7 +12,7 @@ from ...language import Variable
 from ..ascent.problem import Problem
 from ..evaluation.given_by_passes import operations_of_a_pass
 from .factors import MOST_OF_SHARED
-from .solution import ALWAYS_FORMED, MOST_FORMED
+from .solutions.chosen import ALWAYS_FORMED, MOST_FORMED
 
 _CALL = 2e4
 """Approximate operations of a contraction of any size: a call of einsum."""
@@ -51,8 +51,9 @@ _OF_LATTICE, _OF_ALL_FITS = {1: 25, 2: 40}, 1e9
 """About the points of a lattice by its dimensions, and the operations of fits at all of them that are few for any fit:
 about two thirds of a second."""
 
-_OF_BENT, _OF_ALL_BENT = {1: 18, 2: 70}, 2e9
-"""The same of a bent lattice beside random directions, which only some of its points take: one to three seconds."""
+_OF_BENT, _OF_ALL_BENT = {1: 18, 2: 70}, 5e9
+"""The same of a bent lattice beside random directions, which only some of its points take: about five seconds. Linear
+response, which would be shown instead, may be off by several standard deviations."""
 
 EVERY = 2
 """Of a row of such points one in so many takes the random directions."""

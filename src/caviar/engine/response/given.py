@@ -33,7 +33,9 @@ from .factors import flat
 from .operator import ResponseOperator
 from .passes.terms import Multilinear, terms_of, updates_of
 from .quantities import Entries
-from .solution import ALWAYS_FORMED, FLAT, Formed
+from .solutions.chosen import ALWAYS_FORMED
+from .solutions.formed import Formed
+from .solutions.solution import FLAT
 
 _MOST_STATISTICS = 20_000
 """Of all globals: their changes at all values are held together."""
@@ -205,7 +207,7 @@ class GivenInRows(GivenByPasses):
             known[own] = factor.variable in self._known
         matrix = np.where(known | known[:, None], 0.0, operator.matrix())
         solution, entries = Formed(operator, matrix), Entries(operator)
-        if not solution.smallest_eigenvalue > FLAT:
+        if not solution.is_above(FLAT):
             raise ModelError("linear response of a fit with some globals known is flat along some direction")
         sds = {name: np.sqrt(entries.variances(name, solution)) for name in found.sds}
         correction = -0.5 * solution.log_determinant

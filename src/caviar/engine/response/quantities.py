@@ -21,7 +21,8 @@ from .operator import ResponseOperator
 from .passes.blocks import is_worth_curving, look_with_curvature
 from .priors import parameters_of, slopes_of_objective, tilts_of
 from .second_order import Tilts
-from .solution import ALWAYS_FORMED, Solution, log_determinant_at, solution_of, why_saddle
+from .solutions.chosen import ALWAYS_FORMED, log_determinant_at, solution_of
+from .solutions.solution import Solution, why_saddle
 
 _MOST_AT_ONCE = 512
 """Entries whose variances are found together."""
@@ -141,6 +142,11 @@ class Response:
         with self._session():
             return self._solution.smallest_eigenvalue
 
+    def is_above(self, value: float) -> bool:
+        """Return whether the smallest eigenvalue is above a value, which takes less than the eigenvalue."""
+        with self._session():
+            return self._solution.is_above(value)
+
     @property
     def weakest_direction(self) -> str:
         """The variables along which the objective changes least, or rises, in words."""
@@ -248,7 +254,7 @@ class Response:
         for factor, own in zip(self._operator.factors, pieces, strict=True):
             residual[factor.places] = own
         told = self._operator.transposed(residual[:, None])
-        if self.smallest_eigenvalue < _SADDLE:
+        if not self.is_above(_SADDLE):
             return np.inf
         # along flat directions, of which rounding makes the eigenvalue negative as often as not, nothing is told
         squared = float((told * (told + self._solution.excess(told))).sum())
@@ -262,7 +268,7 @@ class Response:
         ModelError
             At a saddle point, and where the factors have not settled.
         """
-        if self.smallest_eigenvalue < _SADDLE:
+        if not self.is_above(_SADDLE):
             raise ModelError(why_saddle(self.smallest_eigenvalue, self.weakest_direction))
         if self.shift > _UNSETTLED:
             raise ModelError(
@@ -274,7 +280,7 @@ class Response:
     @property
     def why_none(self) -> str:
         """Why there is no covariance, in a few words; empty if there is one."""
-        if self.smallest_eigenvalue < _SADDLE:
+        if not self.is_above(_SADDLE):
             return (
                 FLAT_DIRECTION
                 if self.smallest_eigenvalue > -_NEARLY_FLAT

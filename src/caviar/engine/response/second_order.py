@@ -37,7 +37,7 @@ from ..ascent.state import AscentState, at_natural, joined
 from .expectations import correction_of_expectations
 from .factors import FactorResponse, flat, units
 from .operator import ResponseOperator
-from .solution import FLAT, Solution
+from .solutions.solution import FLAT, Solution
 
 _TILT = 0.5
 """Of the tilts: by how many standard deviations the mean moves. The determinant is far from quadratic beyond one."""
@@ -85,7 +85,7 @@ class Tilts:
         self._images = self._around.images @ self._solved
         fit = self._around.fit[None]
         self._fit, self._correction_of_fit = self._settled(fit, np.zeros(fit.shape))
-        if not solution.smallest_eigenvalue > FLAT:
+        if not solution.is_above(FLAT):
             self._correction_of_fit[:] = np.nan
 
     def corrections(self, columns: Array, sds: Array) -> tuple[Array, Array]:

@@ -108,7 +108,8 @@ class TellsEvidence(Factored):
         Returns
         -------
         Evidence
-            With ``.value`` and ``.error`` in nats, ``.method``, and ``.remark``, a sentence on the method.
+            With ``.value`` and ``.error`` in nats, ``.method``, and ``.remark``, a sentence on the method. With flat
+            priors or points there is no evidence, which ``.remark`` says; ``.without_prior`` has their names.
 
         Raises
         ------
@@ -139,6 +140,11 @@ class TellsEvidence(Factored):
         """
         if method not in METHODS:
             raise ParameterError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}")
+        found = self._evidence(data, method, n_draws, seed, sample_weight)
+        return replace(found, without_prior=tuple(sorted(self.without_prior)))
+
+    def _evidence(self, data: Any, method: str, n_draws: int, seed: Any, sample_weight: Any) -> Evidence:
+        """Return the evidence by a method."""
         if method == "elbo":
             return Evidence(self.elbo, np.inf, "elbo", self.elbo)
         if method == "auto" and self.is_exact:

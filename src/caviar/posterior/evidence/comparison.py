@@ -63,15 +63,19 @@ class Comparison:
 
     @property
     def remark(self) -> str:
-        """A sentence on the methods; empty if all models have an error."""
+        """What to know of the figures; empty if all models have an error, and priors of all unknowns."""
         bounds = [row.name for row in self.rows if np.isinf(row.evidence.error)]
-        if not bounds:
-            return ""
         whose = ", ".join(f"'{name}'" for name in bounds)
-        return (
+        of_bounds = (
             f"For {whose} only the ELBO, a lower bound, is known, so its differences may be off; compare(fits, data) "
             f"estimates log p(x)."
         )
+        flat = sorted({name for row in self.rows for name in row.evidence.without_prior})
+        of_flat = (
+            f"{', '.join(map(repr, flat))} without a proper prior: log p(x) depends on units, differences do not if "
+            f"all models have as many of these numbers."
+        )
+        return " ".join(told for told, own in ((of_bounds, bounds), (of_flat, flat)) if own)
 
     def __repr__(self) -> str:
         return str(self)

@@ -37,6 +37,9 @@ class Evidence:
         Shape k of the tail of the importance weights; None for other methods.
     because
         Why a better method was not used; empty if no better method exists, or the method was given.
+    without_prior
+        Names of unknowns with a flat prior, and of points. With any the value is no evidence: it changes by a constant
+        with the unit of each, and compares only models with the same ones.
 
     Examples
     --------
@@ -55,6 +58,7 @@ class Evidence:
     elbo: float
     pareto_k: float | None = None
     because: str = ""
+    without_prior: tuple[str, ...] = ()
 
     @property
     def remark(self) -> str:
@@ -67,7 +71,21 @@ class Evidence:
             f"response",
             "elbo": "The ELBO, a lower bound of unknown distance",
         }[self.method]
-        return f"{told} ({self.because})." if self.because else f"{told}."
+        found = f"{told} ({self.because})." if self.because else f"{told}."
+        return f"{found} {self._on_priors}" if self.without_prior else found
+
+    @property
+    def _on_priors(self) -> str:
+        names = ", ".join(map(repr, self.without_prior))
+        have = (
+            "has a flat prior or is a point"
+            if len(self.without_prior) == 1
+            else "have flat priors or are points"
+        )
+        return (
+            f"This is no evidence: {names} {have}, so log p(x) depends on units. Compare only models with the same "
+            f"ones, or give proper priors."
+        )
 
     def __str__(self) -> str:
         error = "" if self.error in (0.0, float("inf")) else f" +- {self.error:.2g}"

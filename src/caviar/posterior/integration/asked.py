@@ -28,9 +28,10 @@ from ...numerics.randomness import generator
 from ..evidence.coordinates import Coordinates
 from ..linear_response import LinearResponse
 from ..shared_factors import Factored
-from ..uncertainty.known import Tell
+from ..uncertainty.known import Tell, Uncertainty
 from ..uncertainty.pending import Pending
 from .at_once import MOST_NUMBERS, integral_of, separating_of
+from .doubts import doubt_of
 from .integrated import Conditional, IntegratedPosterior, at
 from .lattice import Lattice, Place, explored
 from .lattice_of_fits import MOST_DIMENSIONS, integral_of_fits
@@ -152,7 +153,7 @@ class Integrates(Factored):
             return None
         return self._integrated_from(GivenByRows, problem, row_map, most=_MOST_BY_ROWS)
 
-    def _integrated_in_rows(self, pending: Pending) -> Integrated | None:
+    def _integrated_in_rows(self, pending: Pending, *, at_any_cost: bool = False) -> Integrated | None:
         """Return the same where Normal globals meet what the rows hide, with linear response of a fit at each value.
 
         Binary outcomes have the expected logarithms of their links in these fits.
@@ -171,11 +172,17 @@ class Integrates(Factored):
         n_rows = row_map.source.n_rows
         given: GivenInRows | GivenByProbes = GivenInRows(state, names)
         if not given.is_available or not is_cheap_to_integrate(problem, state.q, n_rows, n_numbers):
-            given = GivenByProbes(state, names)
-            if not given.is_available or not is_cheap_to_probe(problem, n_rows, n_numbers):
+            by_probes = GivenByProbes(state, names)
+            if by_probes.is_available and (at_any_cost or is_cheap_to_probe(problem, n_rows, n_numbers)):
+                given = by_probes
+            elif not (at_any_cost and given.is_available):
                 return None
         integral = integral_of_fits(fit._factors, given, names).beside(fit._factors, self._factors)
         return Integrated.of(integral, self._factors)
+
+    def _doubt(self, pending: Pending, shown: Uncertainty) -> str:
+        """Say why figures of linear response or of the factors may be wrong; empty if nothing says so."""
+        return doubt_of(self, pending, shown)
 
     def _in_expectation(self, pending: Pending) -> Integrates:
         """Return the fit with the expected logarithms of links in the ELBO, and sums in one factor.

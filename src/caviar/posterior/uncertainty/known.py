@@ -25,7 +25,7 @@ HEAVY = (
 _MUCH_OF_SD, _MUCH_WIDER = 0.5, 1.4
 """Corrections of a mean, in standard deviations, and of a standard deviation, as a ratio, from which on others may be
 better: regressions and locations have up to 0.41 and 1.19, precisions between few groups from 0.8 and 1.9 on."""
-KINDS = ("auto", "linear_response", "second_order", "mean_field")
+KINDS = ("auto", "integrated", "linear_response", "second_order", "mean_field")
 """The kinds that can be asked for."""
 
 
@@ -87,6 +87,10 @@ class Uncertainty(Source):
         """
         return None
 
+    def doubted(self, doubt: str) -> Uncertainty:
+        """Return the same with a sentence on why they may be wrong."""
+        return self
+
     def only(self, names: Collection[str]) -> Uncertainty:
         """Return the same for some variables; the others have the intervals of their factors."""
         return self
@@ -104,9 +108,12 @@ class MeanField(Uncertainty):
     ----------
     because
         Why they are not those of linear response, if that is known.
+    doubt
+        A sentence on why they may be wrong beside that; empty if nothing says so.
     """
 
     because: str = ""
+    doubt: str = ""
     kind: ClassVar[str] = "mean_field"
 
     def marginals(self, name: str, factor: Any, ends: Ends) -> Sequence[Marginals]:
@@ -114,10 +121,14 @@ class MeanField(Uncertainty):
 
     @property
     def remark(self) -> str:
-        return f"{MEAN_FIELD} ({self.because})." if self.because else f"{MEAN_FIELD}."
+        found = f"{MEAN_FIELD} ({self.because})." if self.because else f"{MEAN_FIELD}."
+        return f"{found} {self.doubt}" if self.doubt else found
+
+    def doubted(self, doubt: str) -> MeanField:
+        return replace(self, doubt=doubt)
 
     def as_plain(self) -> dict[str, Any]:
-        return {"because": self.because}
+        return {"because": self.because, **({"doubt": self.doubt} if self.doubt else {})}
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,10 +142,13 @@ class Widths(Uncertainty):
         variable that is not listed shows the intervals of its factor.
     kept
         Names of variables that are not listed because a large factor which they share has their covariances.
+    doubt
+        A sentence on why they may be wrong; empty if nothing says so.
     """
 
     sds: Mapping[str, Array]
     kept: tuple[str, ...] = ()
+    doubt: str = field(default="", kw_only=True)
     kind: ClassVar[str] = "linear_response"
     sentence: ClassVar[str] = LINEAR_RESPONSE
 
@@ -157,15 +171,20 @@ class Widths(Uncertainty):
 
     @property
     def remark(self) -> str:
+        doubt = f" {self.doubt}" if self.doubt else ""
         if not self.kept:
-            return self.sentence
-        return f"{self.sentence[:-1]}; of {', '.join(self.kept)} those of the factor that they share."
+            return self.sentence + doubt
+        return f"{self.sentence[:-1]}; of {', '.join(self.kept)} those of the factor that they share.{doubt}"
+
+    def doubted(self, doubt: str) -> Widths:
+        return replace(self, doubt=doubt)
 
     def only(self, names: Collection[str]) -> Widths:
         return replace(self, sds={name: own for name, own in self.sds.items() if name in names})
 
     def as_plain(self) -> dict[str, Any]:
-        return {"sds": dict(self.sds), **({"kept": list(self.kept)} if self.kept else {})}
+        kept = {"kept": list(self.kept)} if self.kept else {}
+        return {"sds": dict(self.sds), **kept, **({"doubt": self.doubt} if self.doubt else {})}
 
     @classmethod
     def of_plain(cls, document: Mapping[str, Any], factors: Mapping[str, Any]) -> Widths:
@@ -176,13 +195,15 @@ class Widths(Uncertainty):
         ValueError
             If they are not those of these factors.
         """
-        sds, kept = document["sds"], document.get("kept", [])
+        sds, kept, doubt = document["sds"], document.get("kept", []), document.get("doubt", "")
         _check_numbers("standard deviations", sds, factors)
         if not all((own >= 0).all() for own in sds.values()):
             raise ValueError("standard deviations below 0")
         if not isinstance(kept, list) or not all(name in factors and name not in sds for name in kept):
             raise ValueError("variables of a shared factor that it does not have")
-        return cls(dict(sds), tuple(kept))
+        if not isinstance(doubt, str):
+            raise ValueError("a doubt that is no sentence")
+        return cls(dict(sds), tuple(kept), doubt=doubt)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,6 +245,23 @@ class Corrected(Widths):
             some = ", ".join(self.unseen)
             found += f" Repetitions of {some} with nothing observed below them have those of linear response."
         return found
+
+    def doubt_of(self, widths: Widths) -> str:
+        """Say how far the series, which is in doubt, moves the means that linear response keeps."""
+        moved = {}
+        for name, own in self.shifts.items():
+            sd = widths.sds[name]
+            moved[name] = float(
+                np.divide(np.abs(own), sd, out=np.zeros_like(own), where=sd > 0).max(initial=0.0)
+            )
+        worst = max(moved, key=lambda name: moved[name], default="")
+        if not worst:
+            return ""
+        least = "at least " if worst in self.limited else ""
+        return (
+            f"They are in doubt: to second order the mean of {worst} moves by {least}{moved[worst]:.1f} of these "
+            f"standard deviations, too far for that series to hold."
+        )
 
     def is_far_from(self, widths: Widths) -> bool:
         """Whether the series is in doubt: a mean or standard deviation of linear response is corrected by much."""

@@ -51,8 +51,18 @@ class Pending(Source):
             sample_weight=self.sample_weight,
             bound=self.bound,
         )
+        found = self._doubted(posterior, found)
         # standard errors of points are for those who ask
         return found.only({name for name in posterior if posterior[name].learnt is not None})
+
+    def _doubted(self, posterior: Any, found: Uncertainty) -> Uncertainty:
+        """Return figures with a sentence on why they may be wrong, if something says so."""
+        if found.kind not in (Widths.kind, MeanField.kind):
+            return found
+        with suppress(CaviarError, np.linalg.LinAlgError, OSError):
+            doubt = posterior._doubt(self, found)
+            return found.doubted(doubt) if doubt else found
+        return found
 
     def _first(self, posterior: Any) -> tuple[Tell, ...]:
         """Return what is better than linear response wherever it tells something."""
@@ -74,13 +84,17 @@ class PendingIntegrated(Pending):
     ----------
     otherwise
         Those of the factors, which are shown if there are none.
+    is_tried
+        Whether they may cost little enough.
     """
 
     otherwise: MeanField = field(default_factory=MeanField)
+    is_tried: bool = True
 
     def settled(self, posterior: Any) -> Uncertainty:
         with suppress(CaviarError, np.linalg.LinAlgError, OSError):
-            return posterior._integrated_in_rows(self) or self.otherwise
+            integrated = posterior._integrated_in_rows(self) if self.is_tried else None
+            return integrated or self._doubted(posterior, self.otherwise)
         return self.otherwise
 
     def told_by(self, tell: Tell) -> Source:
@@ -132,7 +146,9 @@ class PendingToSecondOrder(Pending):
                 integrated = tell(self)
                 if integrated is not None:
                     return integrated
-        return widths if found is None or found.limited else found
+        if found is None:
+            return widths
+        return widths.doubted(found.doubt_of(widths)) if found.limited else found
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +162,7 @@ class Asked(Pending):
     """
 
     executor: Any = field(default=None, repr=False)
-    of: ClassVar[type[Widths]] = Widths
+    of: ClassVar[str] = Widths.kind
     """What it asks for."""
 
     def begun(self, posterior: Any) -> Uncertainty:
@@ -160,7 +176,7 @@ class Asked(Pending):
             bound=self.bound,
         )
         if found.kind == MeanField.kind:
-            message = f"uncertainty='{self.of.kind}' is not available for this fit. {found.remark}"
+            message = f"uncertainty='{self.of}' is not available for this fit. {found.remark}"
             warnings.warn(message, CaviarWarning, stacklevel=4)
         return found
 
@@ -169,7 +185,7 @@ class Asked(Pending):
 class AskedToSecondOrder(Asked):
     """Those to second order, computed at the end of the fit; if there are none, linear response and a warning."""
 
-    of: ClassVar[type[Widths]] = Corrected
+    of: ClassVar[str] = Corrected.kind
 
     def _told(self, posterior: Any, response: Any, left_out: Collection[str]) -> Widths:
         try:
@@ -180,7 +196,32 @@ class AskedToSecondOrder(Asked):
             return response.widths(left_out)
 
 
-ASKED: Mapping[str, type[Asked]] = {own.of.kind: own for own in (Asked, AskedToSecondOrder)}
+@dataclass(frozen=True, eq=False)
+class AskedIntegrated(Asked):
+    """Those integrated over a few globals, whatever that costs; if there are none, linear response and a warning."""
+
+    of: ClassVar[str] = "integrated"
+
+    def begun(self, posterior: Any) -> Uncertainty:
+        tells = (
+            posterior._integrated,
+            posterior._integrated_by_rows,
+            partial(posterior._integrated_in_rows, at_any_cost=True),
+        )
+        for tell in tells:
+            with suppress(CaviarError, np.linalg.LinAlgError, OSError):
+                told = tell(self)
+                if told is not None:
+                    return told
+        message = (
+            "uncertainty='integrated' is not available for this fit, which shows linear response: no few globals make "
+            "the others independent, or their weights are poor"
+        )
+        warnings.warn(message, CaviarWarning, stacklevel=4)
+        return super().begun(posterior)
+
+
+ASKED: Mapping[str, type[Asked]] = {own.of: own for own in (Asked, AskedToSecondOrder, AskedIntegrated)}
 """What computes at the end of a fit what was asked for, by kind."""
 
 

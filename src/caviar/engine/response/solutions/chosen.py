@@ -11,15 +11,15 @@ Eigenvalue Problem* (1998), chapter 13, for the latter.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from ..._errors import ModelError
-from ..._typing import AnyArray, Array
-from .operator import ResponseOperator
+from ...._errors import ModelError
+from ...._typing import AnyArray, Array
+from .formed import Formed
+from .solution import FLAT, Operator, Solution, log_determinant_of, shares_in, why_saddle
 
 ALWAYS_FORMED, MOST_FORMED = 300, 2_000
 """Coordinates up to which the matrix is formed: in any case, and where enough is asked."""
@@ -29,9 +29,6 @@ _MOST_WITH_UNSEEN = 5_000
 
 _STEPS = 25
 """Of conjugate gradients for a column, about: passes of which forming the matrix takes one for each coordinate."""
-
-FLAT = 1e-7
-"""Eigenvalue of I - K below which a direction is flat: the objective does not change along it."""
 
 _RESIDUAL = 1e-10
 """Of conjugate gradients, relative to what is asked."""
@@ -49,40 +46,7 @@ _MOST_STEPS = 500
 _LANCZOS_GAIN = 1e-4
 
 
-class Solution(ABC):
-    """What linear response adds to the factors, in standardised coordinates."""
-
-    @property
-    def smallest_eigenvalue(self) -> float:
-        """The smallest eigenvalue of I - K; infinity where there is nothing."""
-        return self.smallest[0]
-
-    @property
-    @abstractmethod
-    def smallest(self) -> tuple[float, Array]:
-        """The smallest eigenvalue of I - K and its vector, (r,)."""
-
-    @property
-    @abstractmethod
-    def log_determinant(self) -> float:
-        """The log of the determinant of I - K, of the coordinates that count; minus infinity with flat directions.
-
-        Raises
-        ------
-        ModelError
-            If there are too many coordinates.
-        """
-
-    @abstractmethod
-    def excess(self, columns: Array) -> Array:
-        """Return (S - I) times columns, (r, n), without what is along flat directions."""
-
-    @abstractmethod
-    def flat(self, columns: Array) -> AnyArray:
-        """Return which of the columns (r, n) have a share in a flat direction, (n,)."""
-
-
-def solution_of(operator: ResponseOperator) -> Solution:
+def solution_of(operator: Operator) -> Solution:
     """Return the solution for an operator: from its matrix, or by steps as long as few questions are asked."""
     if operator.size <= ALWAYS_FORMED:
         return Formed(operator)
@@ -96,57 +60,7 @@ def solution_of(operator: ResponseOperator) -> Solution:
     return Formed(operator)
 
 
-class Formed(Solution):
-    """The solution from the matrix K.
-
-    A repetition that counts in no term of others, for nothing is observed below it, is drawn given these: with their
-    coordinates C and its own, S = G D G' with G = (I - K)^-1 and D = (I - K_CC) beside the identity. The factor of a
-    forecast is averaged over its parents as mean field takes them: to it only what their covariances add comes.
-
-    Parameters
-    ----------
-    operator
-        Of the fit.
-    matrix
-        Its K, if that is known.
-    """
-
-    def __init__(self, operator: ResponseOperator, matrix: Array | None = None) -> None:
-        matrix = operator.matrix() if matrix is None else matrix
-        counts = operator.counts
-        own = matrix[np.ix_(counts, counts)]
-        values, vectors = np.linalg.eigh(0.5 * (own + own.T))
-        self._values, self._counts = 1.0 - values, counts
-        self._last = np.zeros(len(matrix))
-        if len(values):
-            self._last[counts] = vectors[:, -1]
-        self._flat = np.zeros((len(matrix), int((np.abs(self._values) < FLAT).sum())))
-        self._flat[counts] = vectors[:, np.abs(self._values) < FLAT]
-        kept = np.abs(self._values) >= FLAT
-        solved = np.zeros_like(matrix)
-        solved[np.ix_(counts, counts)] = (vectors[:, kept] / self._values[kept]) @ vectors[:, kept].T
-        solved[np.ix_(counts, counts)] += self._flat[counts] @ self._flat[counts].T
-        if not counts.all():
-            solved = _drawn_below(matrix, solved, counts, operator.forecasts[~counts])
-            self._flat[~counts] = _reached(matrix, self._flat, counts)
-        self._excess = solved - np.eye(len(matrix))
-
-    @property
-    def smallest(self) -> tuple[float, Array]:
-        return float(self._values.min(initial=np.inf)), self._last
-
-    @property
-    def log_determinant(self) -> float:
-        return _log_determinant(self._values)
-
-    def excess(self, columns: Array) -> Array:
-        return self._excess @ columns
-
-    def flat(self, columns: Array) -> AnyArray:
-        return _shares_in(self._flat, columns)
-
-
-def log_determinant_at(operator: ResponseOperator, which: AnyArray | None = None) -> float:
+def log_determinant_at(operator: Operator, which: AnyArray | None = None) -> float:
     """Return that of :class:`Formed`, without its vectors; if asked, of some of the coordinates."""
     if operator.size > MOST_FORMED:
         raise ModelError(_why_no_determinant(operator))
@@ -154,46 +68,14 @@ def log_determinant_at(operator: ResponseOperator, which: AnyArray | None = None
     if not kept.any():
         return 0.0
     values = np.linalg.eigvalsh(operator.matrix()[np.ix_(kept, kept)])
-    return _log_determinant(1.0 - np.asarray(values, dtype=np.float64))
+    return log_determinant_of(1.0 - np.asarray(values, dtype=np.float64))
 
 
-def _why_no_determinant(operator: ResponseOperator) -> str:
+def _why_no_determinant(operator: Operator) -> str:
     return (
         f"the determinant of linear response needs at most {MOST_FORMED:,} coordinates; this model has "
         f"{operator.size:,}"
     )
-
-
-def _log_determinant(values: Array) -> float:
-    """Return the log of a product of eigenvalues; minus infinity with flat ones."""
-    return float(np.log(values).sum()) if (values >= FLAT).all() else -np.inf
-
-
-def _shares_in(flat: Array, columns: Array) -> AnyArray:
-    """Return which columns (r, n) have a share in flat directions (r, f), (n,)."""
-    shares = np.abs(flat.T @ columns).max(axis=0, initial=0.0)
-    return shares > np.sqrt(FLAT) * np.sqrt((columns * columns).sum(axis=0))
-
-
-def _drawn_below(matrix: Array, solved: Array, counts: AnyArray, forecasts: AnyArray) -> Array:
-    """Return S of all coordinates from that of those which count; ``forecasts`` are numbers of those which do not."""
-    below = ~counts
-    inside = np.linalg.inv(np.eye(int(below.sum())) - matrix[np.ix_(below, below)])
-    reached = inside @ matrix[np.ix_(below, counts)]
-    own = solved[np.ix_(counts, counts)]
-    solved[np.ix_(below, counts)] = reached @ own
-    solved[np.ix_(counts, below)] = (reached @ own).T
-    independent = inside @ inside.T + reached @ reached.T
-    added = reached @ (own - np.eye(len(own))) @ reached.T
-    of_one = (forecasts[:, None] == forecasts) & (forecasts >= 0)
-    solved[np.ix_(below, below)] = added + np.where(of_one, np.eye(len(independent)), independent)
-    return solved
-
-
-def _reached(matrix: Array, flat: Array, counts: AnyArray) -> Array:
-    below = ~counts
-    inside = np.eye(int(below.sum())) - matrix[np.ix_(below, below)]
-    return np.asarray(np.linalg.solve(inside, matrix[np.ix_(below, counts)] @ flat[counts]), dtype=np.float64)
 
 
 class LowRank(Solution):
@@ -221,16 +103,16 @@ class LowRank(Solution):
 
     @property
     def log_determinant(self) -> float:
-        return _log_determinant(self._values)
+        return log_determinant_of(self._values)
 
     def excess(self, columns: Array) -> Array:
         return self._vectors @ (self._gains[:, None] * (self._vectors.T @ columns))
 
     def flat(self, columns: Array) -> AnyArray:
-        return _shares_in(self._flat, columns)
+        return shares_in(self._flat, columns)
 
 
-def low_rank_of(operator: ResponseOperator) -> LowRank | None:
+def low_rank_of(operator: Operator) -> LowRank | None:
     """Return the solution from the range of K, found by random columns; None if the range has many dimensions."""
     most = min(_MOST_OF_RANGE, operator.size // _SHARE_OF_RANGE)
     rng, width = np.random.default_rng(0), _FIRST_COLUMNS
@@ -255,7 +137,7 @@ def low_rank_of(operator: ResponseOperator) -> LowRank | None:
 class Asked(Solution):
     """The solution by steps, until it has cost more than the matrix would."""
 
-    def __init__(self, operator: ResponseOperator) -> None:
+    def __init__(self, operator: Operator) -> None:
         self._operator = operator
         self._solution: Solution = Iterated(operator)
         self._n_asked, self._is_formed = 0, False
@@ -284,7 +166,7 @@ class Asked(Solution):
 class Iterated(Solution):
     """The solution by conjugate gradients: a pass for each step, of all columns together."""
 
-    def __init__(self, operator: ResponseOperator) -> None:
+    def __init__(self, operator: Operator) -> None:
         self._operator = operator
 
     @cached_property
@@ -338,12 +220,3 @@ class Iterated(Solution):
 
     def flat(self, columns: Array) -> AnyArray:
         return np.zeros(columns.shape[1], dtype=bool)
-
-
-def why_saddle(eigenvalue: float, along: str = "some direction") -> str:
-    """Say that a fit ended at a saddle point, and along which direction the ELBO rises."""
-    return (
-        f"the fit has ended at a saddle point: along {along} the ELBO rises (smallest eigenvalue "
-        f"{eigenvalue:.2g}, which must be positive), so it has no covariance there. Fit again with another seed "
-        f"or more restarts"
-    )

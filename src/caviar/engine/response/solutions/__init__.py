@@ -1,0 +1,1 @@
+"""Solutions of linear response: what it adds to the factors, from its matrix or by steps."""

@@ -1,0 +1,108 @@
+"""What summaries say where intervals may be wrong, and what is integrated because it was asked for."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+import caviar as cv
+import caviar.posterior.integration.asked as asked
+import caviar.posterior.integration.doubts as doubts
+
+OBS = cv.Plate("obs")
+N_GROUPS, N_EACH = 200, 5
+
+
+def stated(method="bound", n_groups=N_GROUPS):
+    """Groups with binary outcomes; the standard deviation between them is half-t with 4 degrees of freedom."""
+    between = cv.Gamma("between", 2.0, cv.Gamma("rate", 0.5, 0.25))
+    effect = cv.Normal("effect", 0.0, between, plates=cv.Plate("groups", n_groups))
+    at = cv.Normal("mu", 0.0, 0.5) + effect[cv.Data("g", plates=OBS)]
+    return cv.Model(cv.Bernoulli("y", cv.logistic(at, method=method), plates=OBS))
+
+
+def drawn(n_groups=N_GROUPS):
+    rng = np.random.default_rng(1)
+    g = np.repeat(np.arange(n_groups), N_EACH)
+    return {"g": g, "y": (rng.logistic(size=len(g)) < 0.5 + rng.normal(size=n_groups)[g]).astype(int)}
+
+
+def exact_cdf(data, precisions):
+    """Return the distribution function of the precision: groups with the same count have the same likelihood."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(41)
+    counts = np.bincount(np.bincount(data["g"], data["y"]).astype(int), minlength=N_EACH + 1)
+    mu = np.linspace(-0.3, 1.3, 41)[:, None, None, None]
+    at = mu + nodes / np.sqrt(precisions[:, None, None])
+    each = np.arange(N_EACH + 1)[:, None] * at - N_EACH * np.logaddexp(0.0, at)
+    found = logsumexp(each + np.log(weights), axis=-1) @ counts - 0.25 * np.square(mu[..., 0, 0])
+    found += np.log(precisions) - 2.5 * np.log(0.25 + precisions)
+    density = np.exp(found - found.max()).sum(axis=0)
+    return np.cumsum(density) / density.sum()
+
+
+@pytest.fixture
+def costly(monkeypatch):
+    """Nothing is integrated by default, as in large fits."""
+    for name in ("is_cheap_to_integrate", "is_cheap_to_probe"):
+        monkeypatch.setattr(asked, name, lambda *sizes: False)
+
+
+@pytest.mark.slow
+def test_integrated_if_asked_for_whatever_it_costs(costly):
+    data = drawn()
+    posterior = stated().fit(data, seed=0, uncertainty="integrated")
+    assert posterior.uncertainty == "integrated"
+    precisions = np.linspace(0.1, 6.0, 400)
+    below = np.interp(posterior.interval("between", 0.9), precisions, exact_cdf(data, precisions))
+    np.testing.assert_allclose(below, [0.05, 0.95], atol=0.02)
+    # what is shown otherwise, and the doubt about it
+    shown = stated().fit(data, seed=0)
+    assert shown.uncertainty == "linear_response"
+    below = np.interp(shown.interval("between", 0.9), precisions, exact_cdf(data, precisions))
+    assert below[1] - below[0] < 0.8
+    moved = np.abs(stated("expectation").fit(data, seed=0, tol=1e-9)["between"].mean - shown["between"].mean)
+    assert f"the mean of between moves by {moved / shown.sd('between'):.1f} of these" in shown.interval_remark
+    assert "uncertainty='integrated'" in shown.interval_remark
+
+
+def test_doubts_are_saved(costly, tmp_path):
+    posterior = stated(n_groups=60).fit(drawn(60), seed=0)
+    remark = posterior.interval_remark
+    assert "They are in doubt" in remark
+    posterior.save(tmp_path / "fit.npz")
+    assert cv.load(tmp_path / "fit.npz").interval_remark == remark
+
+
+def test_expected_links_are_said_to_be_narrow(costly):
+    posterior = stated("expectation").fit(drawn(), seed=0)
+    assert "Those of between may be too narrow" in posterior.interval_remark
+
+
+def test_no_fit_is_made_to_tell_where_it_costs_much(costly, monkeypatch):
+    posterior = stated().fit(drawn(), seed=0)
+    monkeypatch.setattr(doubts, "_OPERATIONS", 0.0)
+    monkeypatch.setattr(posterior, "_in_expectation", lambda pending: pytest.fail("a fit"), raising=True)
+    monkeypatch.setattr(asked.Integrates, "_integrated_in_rows", lambda self, pending: None)
+    assert "may be off by several of these standard deviations" in posterior.interval_remark
+
+
+def test_what_has_no_integral_shows_linear_response_if_it_is_asked_for():
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random(60) < 0.4, -2.0, 2.0) + rng.normal(size=60)
+    model = cv.models.gaussian_mixture(1, 2)
+    with pytest.warns(cv.CaviarWarning, match="'integrated' is not available"):
+        posterior = model.fit({"x": x[:, None]}, seed=0, uncertainty="integrated")
+    assert posterior.uncertainty == "linear_response"
+
+
+def test_a_series_that_does_not_hold_says_how_far_it_goes():
+    """Eight answers of four groups: no spread between these can be told."""
+    data = {"g": np.repeat(np.arange(4), 2), "y": np.array([1, 1, 1, 1, 1, 1, 1, 0])}
+    response = stated(n_groups=4).fit(data, seed=0, tol=1e-10).linear_response(data)
+    corrected, widths = response.corrected(), response.widths()
+    assert corrected.limited
+    told = corrected.doubt_of(widths)
+    name = told.partition("the mean of ")[2].split()[0]
+    moved = {own: np.abs(corrected.shifts[own] / widths.sds[own]).max() for own in widths.sds}
+    assert moved[name] == max(moved.values())
+    assert f"{moved[name]:.1f} of these standard deviations" in told
+    assert widths.doubted(told).remark.endswith(told)
