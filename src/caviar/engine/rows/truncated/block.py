@@ -97,7 +97,11 @@ class Block:
             The components, (C, P), by how much the log-partition of each cell falls with each size, (C, S), and that
             of the whole pool, (C,).
         """
-        ranked, losses, wholes = np.empty_like(pools), np.empty((len(pools), len(sizes))), np.empty(len(pools))
+        ranked, losses, wholes = (
+            np.empty_like(pools),
+            np.empty((len(pools), len(sizes))),
+            np.empty(len(pools)),
+        )
         length = max(1, RUN // (supports.cell * pools.shape[1]))
         for start in range(0, len(pools), length):
             cells = np.arange(start, min(start + length, len(pools)))

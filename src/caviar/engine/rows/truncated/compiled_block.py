@@ -125,7 +125,11 @@ class CompiledBlock(Block):
     ) -> tuple[AnyArray, Array, Array]:
         from .kernels import rank
 
-        ranked, losses, wholes = np.empty_like(pools), np.empty((len(pools), len(sizes))), np.empty(len(pools))
+        ranked, losses, wholes = (
+            np.empty_like(pools),
+            np.empty((len(pools), len(sizes))),
+            np.empty(len(pools)),
+        )
         pairs, own = self._products.pairs, np.asarray(sizes)
         for run, given in self._runs(supports, np.arange(supports.n_cells)):
             some, counted = slice(run[0], run[-1] + 1), supports.counted(run, self.rows.weights)

@@ -27,7 +27,7 @@ from ...local.statistics import LocalState
 _FIRST = 3
 """Passes at the beginning that ask all components: responsibilities change most in them."""
 
-_EVERY = 8
+_EVERY = 4
 """Passes from one in which cells are asked whether components of a neighbour suit them better to the next such one."""
 
 _LEVELS = 8
