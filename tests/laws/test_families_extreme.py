@@ -482,6 +482,16 @@ def test_entropy_of_labels(gap):
         close(batch[1], mp.log(4), absolute=0.0)
 
 
+def test_probabilities_of_labels_are_normal_numbers_or_zero():
+    """Of subnormal numbers exp and matrix products are many times slower; above 1e-299 no digit changes."""
+    logits = np.append(-np.linspace(0.0, 760.0, 3001), -np.inf)
+    p = Categorical.from_natural((logits + 2.0**10,)).probabilities
+    expected = np.exp(logits) / np.exp(logits).sum()
+    assert not ((p > 0) & (p < np.finfo(float).tiny)).any()
+    np.testing.assert_allclose(p, np.where(expected > 1e-299, expected, 0.0), rtol=1e-12, atol=1e-299)
+    np.testing.assert_array_equal(p[logits < -700], 0.0)
+
+
 @pytest.mark.parametrize("x", [1e-8, 0.3, 7.0, 1e4, 1e12])
 def test_gain_of_counts(x):
     """What counts add to the log-partition, where both log-partitions are as large as 1e14."""

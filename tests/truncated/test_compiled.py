@@ -53,10 +53,15 @@ def test_components_are_ranked_as_numpy_ranks_them(n):
     other = Block(block.terms, block.rows, block.coefficients, block.matrix, Workspace())
     sizes = [1, 3, K]
     pools = np.tile(np.arange(K), (supports.n_cells, 1))
-    (ranked, losses), (others, other_losses) = (own.ranked(supports, pools, sizes) for own in (block, other))
-    np.testing.assert_array_equal(ranked[:, :3], others[:, :3])
-    np.testing.assert_allclose(losses, other_losses, rtol=1e-9, atol=1e-9)
+    found, others = (own.ranked(supports, pools, sizes) for own in (block, other))
+    np.testing.assert_array_equal(found[0][:, :3], others[0][:, :3])
+    losses, wholes = found[1:]
+    np.testing.assert_allclose(losses, others[1], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(wholes, others[2], rtol=1e-12)
     assert losses[:, 0].max() > 1e-3
+    for own in (block, other):
+        some = supports.found(found[0], np.full(supports.n_cells, 3))
+        np.testing.assert_allclose(own.log_partitions(some), wholes - losses[:, 1], rtol=1e-10)
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3, 8, 11])
@@ -115,3 +120,16 @@ def test_without_numba_numpy_does_it(monkeypatch):
     monkeypatch.setattr(truncated_rows, "can_compile", lambda: False)
     model, data, labels, _ = CASES["gaussian"]()
     assert type(looking_at(model, data, labels, 3).block) is Block
+
+
+@pytest.mark.parametrize("least", [0.3, 1e-20, 1e-300])
+def test_sums_of_logarithms_are_those_of_products_only_where_these_are_numbers(least):
+    rng = np.random.default_rng(0)
+    values, counted = rng.uniform(least, 1.0, 32), np.concatenate([np.zeros(16), np.ones(16)])
+    values[3:5] = least
+    expected = np.log(values[:16]).sum()
+    np.testing.assert_allclose(kernels._log_sum(values[:16], counted, 16), expected, rtol=1e-14)
+    assert kernels._log_sum(values[:16], counted, 0) == 0.0
+    counted[20] = 3.0
+    expected += 2 * np.log(values[4])
+    np.testing.assert_allclose(kernels._log_sum(values[:16], counted, 16), expected, rtol=1e-14)

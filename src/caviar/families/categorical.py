@@ -18,6 +18,9 @@ from caviar.numerics.gamma_function import relative_entropy
 _NONE = -800.0
 """Logarithm of a number that is zero."""
 
+_LOWEST = -690.0
+"""Logarithm below which a share of the largest probability is zero: exp and matrix products are slow below 1e-308."""
+
 _SMALL = 1e-3
 """Entropy below which its digits are those of the small probabilities alone."""
 
@@ -79,7 +82,9 @@ class Categorical(ExponentialFamily):
         if not np.logical_and.reduce(np.isfinite(largest), axis=None):
             expectation = "log-probabilities must not be NaN or plus infinity, nor all minus infinity"
             refuse_improper("Categorical", np.isfinite(largest[..., 0]), expectation)
-        weights = np.exp(logits - largest)
+        shifted = logits - largest
+        weights = np.exp(np.maximum(shifted, _LOWEST))
+        weights *= shifted > _LOWEST
         total = np.add.reduce(weights, axis=-1, keepdims=True)
         log_partition = (np.log(total) + largest)[..., 0]
         return cls._trusted(probabilities=weights / total, natural=natural, log_partition=log_partition)

@@ -79,7 +79,9 @@ class Block:
             found[cells] = weighted.reshape(-1, supports.cell).sum(axis=1)
         return found
 
-    def ranked(self, supports: Supports, pools: AnyArray, sizes: Sequence[int]) -> tuple[AnyArray, Array]:
+    def ranked(
+        self, supports: Supports, pools: AnyArray, sizes: Sequence[int]
+    ) -> tuple[AnyArray, Array, Array]:
         """Return the components of the pool of each cell by their responsibility, and what sets of the first ones lose.
 
         Parameters
@@ -92,18 +94,24 @@ class Block:
         Returns
         -------
         tuple
-            The components, (C, P), and by how much the log-partition of each cell falls with each size, (C, S).
+            The components, (C, P), by how much the log-partition of each cell falls with each size, (C, S), and that
+            of the whole pool, (C,).
         """
-        ranked, losses = np.empty_like(pools), np.empty((len(pools), len(sizes)))
+        ranked, losses, wholes = (
+            np.empty_like(pools),
+            np.empty((len(pools), len(sizes))),
+            np.empty(len(pools)),
+        )
         length = max(1, RUN // (supports.cell * pools.shape[1]))
         for start in range(0, len(pools), length):
             cells = np.arange(start, min(start + length, len(pools)))
             shares = self.at(supports, cells, pools[cells]).natural
-            softmax_inplace(shares)
+            logs = softmax_inplace(shares)
             counted = supports.counted(cells, self.rows.weights).reshape(-1, supports.cell)
+            wholes[cells] = np.einsum("cb,cb->c", logs.reshape(counted.shape), counted)
             places, losses[cells] = _ranked(shares.reshape(-1, *counted.shape), counted, sizes)
             ranked[cells] = np.take_along_axis(pools[cells], places, axis=1)
-        return ranked, losses
+        return ranked, losses, wholes
 
     def renewed(self, supports: Supports) -> Supports:
         """Return the sets, those of some cells exchanged for better ones of components of theirs and of a neighbour."""

@@ -120,15 +120,22 @@ class CompiledBlock(Block):
             )
         return found
 
-    def ranked(self, supports: Supports, pools: AnyArray, sizes: Sequence[int]) -> tuple[AnyArray, Array]:
+    def ranked(
+        self, supports: Supports, pools: AnyArray, sizes: Sequence[int]
+    ) -> tuple[AnyArray, Array, Array]:
         from .kernels import rank
 
-        ranked, losses, own = np.empty_like(pools), np.empty((len(pools), len(sizes))), np.asarray(sizes)
+        ranked, losses, wholes = (
+            np.empty_like(pools),
+            np.empty((len(pools), len(sizes))),
+            np.empty(len(pools)),
+        )
+        pairs, own = self._products.pairs, np.asarray(sizes)
         for run, given in self._runs(supports, np.arange(supports.n_cells)):
             some, counted = slice(run[0], run[-1] + 1), supports.counted(run, self.rows.weights)
-            pairs = self._products.pairs
-            rank(given, pairs, pools[some], counted, self._padded, own, ranked[some], losses[some])
-        return ranked, losses
+            found = ranked[some], losses[some], wholes[some]
+            rank(given, pairs, pools[some], counted, self._padded, own, *found)
+        return ranked, losses, wholes
 
     def exchange(
         self, supports: Supports, cells: AnyArray, members: AnyArray, found: AnyArray, is_new: AnyArray

@@ -30,6 +30,9 @@ _MOST = {"reassoc", "contract", "nsz"}
 _NOTHING = 1e-100
 """Share below which a row has none of a component: products with less may be too small for fast arithmetic."""
 
+_FAR_DOWN = 1e-15
+"""Number from which to its inverse 16 may be multiplied: 1e-240 is a normal number."""
+
 _NEARLY_ONE = 1.0 - 1e-12
 _SLIGHT = 1e-5
 """Share below which -log(1 - share) is share + share^2 / 2 to the last digit that ranks need."""
@@ -119,6 +122,27 @@ def _totals(weights: Array, n: int, out: Array) -> None:
             out[v] += own[v]
 
 
+@numba.njit(nogil=True, cache=True, fastmath=_MOST)
+def _log_sum(values: Array, counted: Array, at: int) -> float:
+    """Return the sum of the logarithms of a cell's 16 positive numbers, times the weights of rows from ``at`` on.
+
+    Of rows that weigh one it is the logarithm of their product, where that is far from the ends of what numbers reach.
+    """
+    least, most, is_plain = values[0], values[0], True
+    product = 1.0
+    for v in range(CELL):
+        least, most = min(least, values[v]), max(most, values[v])
+        product *= values[v]
+        is_plain &= counted[at + v] == 1.0
+    if is_plain and least > _FAR_DOWN and most < 1 / _FAR_DOWN:
+        return math.log(product)
+    found = 0.0
+    for v in range(CELL):
+        if counted[at + v] > 0:
+            found += counted[at + v] * math.log(values[v])
+    return found
+
+
 @numba.njit(nogil=True, cache=True)
 def _add(by_row: Array, members: AnyArray, weights: Array, scale: Array, sums: Array) -> None:
     """Add the features of a cell's rows, weighted, to the sums of its members; the last of the sums are no member's."""
@@ -172,9 +196,9 @@ def add_cells(
         _naturals(by_feature, own, matrix, natural)
         _weights(natural, size, top, wholes)
         _totals(natural, size, total)
-        found = 0.0
+        found = _log_sum(total, counted, at)
         for v in range(CELL):
-            found += counted[at + v] * (math.log(total[v]) + top[v])
+            found += counted[at + v] * top[v]
             total[v] = counted[at + v] / total[v]
         log_partitions[cell] = found
         if len(sums):
@@ -192,23 +216,27 @@ def rank(
     sizes: AnyArray,
     ranked: AnyArray,
     losses: Array,
+    wholes: Array,
 ) -> None:
     """Write the components of the pool of each cell by responsibility, (C, P), and what smaller sets lose, (C, S).
 
+    Beside these the log-partition of each cell with its whole pool is written, (C,).
     The parameters are those of :func:`add_cells` and of :meth:`Block.ranked`.
     """
     n_padded, size = matrix.shape[1], pools.shape[1]
     by_feature = aligned(n_padded * CELL).reshape(n_padded, CELL)
-    natural, wholes = _of_members(size)
+    natural, room = _of_members(size)
     top, total, left, scores = np.empty(CELL), np.empty(CELL), np.empty(CELL), np.empty(size)
     for cell in range(len(pools)):
         at, own = CELL * cell, pools[cell]
         _gather(given, cell, pairs, by_feature)
         _naturals(by_feature, own, matrix, natural)
-        _weights(natural, size, top, wholes)
+        _weights(natural, size, top, room)
         _totals(natural, size, total)
+        wholes[cell] = _log_sum(total, counted, at)
         for v in range(CELL):
             left[v] = 0.0
+            wholes[cell] += counted[at + v] * top[v]
             total[v] = 1.0 / total[v]
         for m in range(size):
             scores[m] = 0.0
@@ -221,31 +249,34 @@ def rank(
             for v in range(CELL):
                 left[v] += natural[order[m], v]
             if m + 1 == sizes[s]:
-                losses[cell, s] = 0.0
-                for v in range(CELL):
-                    losses[cell, s] -= counted[at + v] * math.log(left[v])
+                losses[cell, s] = -_log_sum(left, counted, at)
                 s += 1
 
 
-@numba.njit(nogil=True, cache=True)
-def _lost(weights: Array, total: Array, counted: Array, at: int) -> float:
-    """Return what the log-partition of a cell from row ``at`` on loses without one of its members."""
+@numba.njit(nogil=True, cache=True, fastmath=_MOST)
+def _lost(weights: Array, total: Array, counted: Array, at: int, rest: Array) -> float:
+    """Return what the log-partition of a cell from row ``at`` on loses without one of its members.
+
+    ``rest`` is overwritten: by what others have of each row where that member has more than a slight share.
+    """
     lost = 0.0
     for v in range(CELL):
         share = min(weights[v] / total[v], _NEARLY_ONE)
-        own = share * (1.0 + 0.5 * share) if share < _SLIGHT else -math.log1p(-share)
-        lost += counted[at + v] * own
-    return lost
+        is_slight = share < _SLIGHT
+        lost += counted[at + v] * share * (1.0 + 0.5 * share) if is_slight else 0.0
+        rest[v] = 1.0 if is_slight else 1.0 - share
+    return lost - _log_sum(rest, counted, at)
 
 
 @numba.njit(nogil=True, cache=True)
 def _gain(before: Array, after: Array, counted: Array, at: int) -> float:
-    """Return by how much the log-partition of a cell from row ``at`` on rises from one total of weights to another."""
-    gain = 0.0
+    """Return by how much the log-partition of a cell from row ``at`` on rises from one total of weights to another.
+
+    The second total is overwritten.
+    """
     for v in range(CELL):
-        if counted[at + v] > 0:
-            gain += counted[at + v] * math.log(after[v] / before[v])
-    return gain
+        after[v] /= before[v]
+    return _log_sum(after, counted, at)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -280,7 +311,7 @@ def exchange(
     most = size + found.shape[1]
     by_feature = aligned(n_padded * CELL).reshape(n_padded, CELL)
     natural, wholes = _of_members(most)
-    top, total, before = np.empty(CELL), np.empty(CELL), np.empty(CELL)
+    top, total, before, rest = np.empty(CELL), np.empty(CELL), np.empty(CELL), np.empty(CELL)
     every, scores = np.empty(most, dtype=np.int64), np.empty(most)
     for cell in range(n_cells):
         at, n = CELL * cell, size
@@ -298,7 +329,7 @@ def exchange(
         _totals(natural, size, before)
         _totals(natural, n, total)
         for m in range(n):
-            scores[m] = -_lost(natural[m], total, counted, at)
+            scores[m] = -_lost(natural[m], total, counted, at, rest)
         kept = np.argsort(scores[:n], kind="mergesort")[:size]
         for v in range(CELL):
             total[v] = 0.0

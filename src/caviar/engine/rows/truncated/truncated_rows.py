@@ -126,11 +126,13 @@ class TruncatedRows(IndependentRows):
         """
         sizes = sizes_for(self.n_responsibilities, self._label.n_rows)
         pools = self._pools(supports, block, sizes[-1])
-        ranked, losses = block.ranked(supports, pools, sizes)
-        found = supports.found(ranked, allotted(losses, sizes, self.n_responsibilities))
+        ranked, losses, wholes = block.ranked(supports, pools, sizes)
+        own = allotted(losses, sizes, self.n_responsibilities)
+        found = supports.found(ranked, own)
         if not supports.age:
             return found
-        return found.where(block.log_partitions(found) >= block.log_partitions(supports), supports)
+        log_partitions = wholes - losses[np.arange(len(own)), np.searchsorted(sizes, own)]
+        return found.where(log_partitions >= block.log_partitions(supports), supports)
 
     def _pools(self, supports: Supports, block: Block, size: int) -> AnyArray:
         """Return the components from which the set of each cell is chosen, (C, size)."""
