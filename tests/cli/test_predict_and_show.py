@@ -69,6 +69,9 @@ def test_a_column_that_the_rows_do_not_have_is_predicted_from_the_rest(run, mode
     np.testing.assert_allclose(written.values[:, 4], marginal)
     means = [mixture.condition({1: row[1]}).mean[0] for row in half]
     np.testing.assert_allclose(written.values[:, 5], means)
+    run("predict", model, tmp_path / "half.csv", "--interval", 0.8, "-o", tmp_path / "out.csv", "-q")
+    told = mixture.predict_columns(half, 0, level=0.8)
+    np.testing.assert_allclose(read_table(tmp_path / "out.csv").values[:, -2:].T, [told.lower, told.upper])
 
 
 def test_a_query_gives_the_rows(run, model, eruptions, tmp_path):

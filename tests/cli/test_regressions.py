@@ -67,6 +67,24 @@ def test_rows_are_predicted_and_new_groups_told(run, model, mine, folder, tmp_pa
     told = mine.predict({"x": [0.0, 0.5], "school": ["Taft", "Washington"]})
     np.testing.assert_allclose(written.values, np.column_stack([told.mean, told.sd, *told.interval()]))
     assert written.values[1, 1] > written.values[0, 1]
+    run("predict", model, folder / "new.csv", "--interval", 0.5, "-o", tmp_path / "out.csv", "-q")
+    np.testing.assert_allclose(read_table(tmp_path / "out.csv").values[:, 2:].T, told.interval(0.5))
+
+
+def test_dates_as_texts_are_refused_with_a_query_that_counts_days(run, tmp_path):
+    """Each date was a category, without a word."""
+    days = [f"2024-01-{day:02d}" for day in range(3, 28)]
+    write_table(
+        tmp_path / "days.csv", {"y": np.arange(25.0) + 0.1 * np.cos(np.arange(25)), "day": np.array(days)}
+    )
+    fit = ("fit", tmp_path / "days.csv", "--formula")
+    result = run(*fit, "y ~ day", "-q")
+    assert result.exit_code == 2
+    assert "'day' has dates as texts, such as '2024-01-03'" in result.stderr
+    query = result.stderr.split('--sql "')[1].split('"')[0].replace("\n", " ")
+    counted = run(*fit, "y ~ days", "--sql", query, "--seed", 0, "-q", "--json")
+    slope = next(own for own in json.loads(counted.stdout)["entries"] if own["name"] == "days")
+    assert slope["mean"] == pytest.approx(1, abs=0.01)
 
 
 def test_the_response_is_drawn_beside_the_known_columns(run, model, mine, folder, tmp_path):

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import caviar as cv
 from caviar.data import read_table, write_table
@@ -48,8 +49,35 @@ def test_rows_are_found_by_the_names_of_arrays(run, regression, folder, tmp_path
     assert "the values of y were not used" in result.stderr
     written = read_table(tmp_path / "out.csv")
     expected = regression.predict({"X": X})["y"]
-    assert written.columns == ("y_mean", "y_sd")
-    np.testing.assert_allclose(written.values, np.column_stack([expected.mean, expected.standard_deviation]))
+    assert written.columns == ("y_mean", "y_sd", "y_lower", "y_upper")
+    figures = [expected.mean, expected.standard_deviation, *expected.interval()]
+    np.testing.assert_allclose(written.values, np.column_stack(figures))
+
+
+def test_intervals_have_the_probability_that_was_asked_for(run, regression, hidden, folder, tmp_path):
+    out = tmp_path / "out.csv"
+    own = run(
+        *("predict", folder / "regression.caviar", folder / "known.csv"),
+        "--interval",
+        0.8,
+        "--json",
+        "-o",
+        out,
+    )
+    told = json.loads(own.stdout)
+    assert told["interval"] == 0.8
+    assert told["columns"] == ["y_mean", "y_sd", "y_lower", "y_upper"]
+    expected = regression.predict({"X": X})["y"].interval(0.8)
+    np.testing.assert_allclose(read_table(out).values[:, 2:], expected.T)
+    strange = run(
+        *("predict", folder / "regression.caviar", folder / "known.csv"), "--interval", 80, "-o", out
+    )
+    assert strange.exit_code == 2
+    assert "between 0 and 1" in strange.stderr
+    # states are no numbers
+    states = run("predict", folder / "hidden.caviar", folder / "hidden.csv", "--interval", 0.8, "-o", out)
+    assert states.exit_code == 2
+    assert "--interval belongs to predicted numbers" in states.stderr
 
 
 def test_what_is_absent_is_predicted_without_a_word(run, regression, folder):
@@ -76,7 +104,9 @@ def test_groups_and_hidden_numbers_are_predicted(run, tmp_path):
     run("predict", tmp_path / "pca.caviar", tmp_path / "rows.npz", "-o", tmp_path / "out.csv")
     z = pca.local({"x": rows})["z"]
     found = read_table(tmp_path / "out.csv").values
-    np.testing.assert_allclose(found, np.column_stack([z.mean[:, 0], np.sqrt(z.covariance[:, 0, 0])]))
+    sd = np.sqrt(z.covariance[:, 0, 0])
+    ends = z.mean[:, 0] + sd * scipy.stats.norm.ppf([[0.025], [0.975]])
+    np.testing.assert_allclose(found, np.column_stack([z.mean[:, 0], sd, *ends]))
     mixture = cv.models.gaussian_mixture(3, 2).fit({"x": rows}, seed=0)
     mixture.save(tmp_path / "mixture.caviar")
     run("predict", tmp_path / "mixture.caviar", tmp_path / "rows.npz", "-o", tmp_path / "groups.csv")

@@ -1,5 +1,7 @@
 """Rows with precisions of their own: one row may be far from all others, and they keep all their digits."""
 
+import warnings
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -94,3 +96,21 @@ def test_the_tail_of_an_outlier_is_a_power(fitted, tail):
     if tail is not None:
         assert_allclose(step, (tail + 1) * np.log(100.0), rtol=1e-6)
         assert_allclose(near["m"].mean, farther["m"].mean, atol=1e-5)
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "diag", "spherical", "tied"])
+@pytest.mark.parametrize("kind", [cv.GaussianMixture, cv.BayesianGaussianMixture])
+def test_rows_whose_squares_are_beyond_a_double_are_refused_in_words(kind, covariance_type):
+    """The message was of a Categorical with probability NaN, after nine warnings."""
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.normal(size=(40, 2)), rng.normal(6, 1, (40, 2))])
+    mixture = kind(2, covariance_type=covariance_type, random_state=0).fit(rows)
+    for far in (1e160, -1e200, 1e305):
+        for method in (mixture.predict, mixture.predict_proba):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                with pytest.raises(cv.DataError, match="whose squares are beyond a double; divide the data"):
+                    method([[0.0, 1.0], [far, 1.0]])
+    # a log density needs no squares of data, unless it is beyond a double itself
+    density = mixture.score_samples([[0.0, 1.0], [1e200, 1.0]])
+    assert density[1] < -1e3

@@ -143,6 +143,20 @@ def test_starts_that_are_far_off_end_as_high(start):
 
 
 @pytest.mark.slow
+def test_superfluous_components_go_before_others_are_split():
+    """Each merge was followed by splits of all components: of 2,000 cells, searches ended 26 and 38 nats lower."""
+    rng = np.random.default_rng(2)
+    cluster, part = np.arange(200) % 3, rng.integers(3, size=200)
+    X = rng.normal(size=(200, 2)) + 8 * np.array([[0, 0], [1, 0], [0, 1]])[cluster]
+    moves = found(X, init_params=np.eye(9)[3 * cluster + part]).moves_
+    shrunk = [place for place, move in enumerate(moves) if move.accepted and move.kind != "split"]
+    assert shrunk
+    later = [(move.kind, move.accepted) for move in moves[shrunk[-1] + 1 :]]
+    assert ("split", False) in later
+    assert ("merge", False) in later[: later.index(("split", False))]
+
+
+@pytest.mark.slow
 def test_a_start_of_responsibilities_goes_on_from_them(faithful):
     again = found(FAITHFUL, init_params=faithful.predict_proba(FAITHFUL))
     assert not any(move.accepted for move in again.moves_)

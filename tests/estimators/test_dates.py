@@ -37,3 +37,26 @@ def test_dates_are_groups_in_any_unit(column):
     np.testing.assert_allclose(model.posterior_.elbo, by_text.posterior_.elbo, rtol=1e-10)
     # rows without a date are in a group that was not seen
     assert np.ptp(model.predict(TABLE).mean[2::3]) == 0
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%MZ"])
+@pytest.mark.parametrize("formula", ["y ~ day", "y ~ z + z:day", "y ~ z + (day | z)"])
+def test_dates_as_texts_are_no_categories_unless_the_formula_says_so(form, formula):
+    """Each was a category, without a word: a table of a year had 365 coefficients."""
+    there = TABLE.dropna().assign(z=1.0)
+    written = there.assign(day=there["day"].dt.strftime(form), z=np.arange(len(there)) % 3)
+    with pytest.raises(
+        cv.DataError, match=r"'day' has dates as texts, such as .* write C\(day\) in the formula"
+    ):
+        cv.MixedModel(formula).fit(written)
+
+
+def test_what_says_that_dates_are_categories_is_taken():
+    there = TABLE.dropna()
+    written = there.assign(day=there["day"].dt.strftime("%Y-%m-%d"))
+    stated = cv.MixedModel("y ~ C(day)").fit(written)
+    by_type = cv.MixedModel("y ~ day").fit(written.astype({"day": "category"}))
+    versions = written.assign(day=np.where(written["day"] == "2020-01-01", "1.2.0", "1.10.2"))
+    as_versions = cv.MixedModel("y ~ day").fit(versions)
+    for own in (by_type, as_versions):
+        assert own.elbo_ == pytest.approx(stated.elbo_, rel=1e-9)

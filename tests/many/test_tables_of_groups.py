@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import caviar as cv
+from caviar.fitting import progress
 
 
 def _tables(n_groups: int = 4) -> dict[str, np.ndarray]:
@@ -127,3 +128,25 @@ def test_progress_tells_of_all_groups_in_the_end() -> None:
     cv.fit_many(_mixture(), _tables(), progress=lambda done, total: told.append((done, total)))
     assert told[-1] == (4, 4)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+@pytest.mark.parametrize(("looks", "told"), [(True, None), (True, False), (False, None)])
+def test_a_line_is_shown_where_somebody_looks(
+    looks: bool, told: bool | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Long work was silent; groups fitted by themselves each had a line of their own, in several threads."""
+    monkeypatch.setattr(progress, "somebody_looks", lambda: looks)
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "_PAUSE", 0.0)
+    groups = {name: own[:20] for name, own in _tables().items()}
+    groups["Oslo"][3, 1] = np.nan
+    cv.fit_many(_mixture(), groups, progress=told)
+    cv.fit_many(cv.models.gaussian_mixture(2, 2), groups, progress=told, max_iter=3)
+    shown = capsys.readouterr().err
+    if looks and told is None:
+        assert "3 of 4 groups, " in shown
+        assert "4 of 4 groups, " in shown
+        assert "iteration" not in shown
+        assert shown.endswith(" \r")
+    else:
+        assert shown == ""

@@ -181,6 +181,22 @@ _REFUSED = {
         },
         "the rows of 'X' have the index of 'y' in another order",
     ),
+    "rows of which one is another": (
+        lambda frame: {
+            "y": frame["y"].iloc[:-1],
+            "X": frame[["intercept", "slope"]].iloc[1:],
+            "school": frame["school"].iloc[1:],
+        },
+        "the rows of 'X' have another index than 'y' .'pupil [0-9]+' where that has 'pupil [0-9]+'.",
+    ),
+    "rows of two tables": (
+        lambda frame: {
+            "y": frame["y"],
+            "X": frame[["intercept", "slope"]].set_axis(range(7, 47)),
+            "school": list(frame["school"]),
+        },
+        "the rows of 'X' have another index than 'y' .7 where that has 'pupil",
+    ),
 }
 
 
@@ -217,7 +233,7 @@ def test_columns_under_other_names_are_taken_by_place(by_hand: Any) -> None:
     np.testing.assert_array_equal(told, by_hand.predict(arrays)["y"].mean)
 
 
-def test_weights_in_another_order_are_refused(by_hand: Any) -> None:
+def test_weights_of_other_rows_are_refused(by_hand: Any) -> None:
     frame = table()
     weight = pd.Series(np.arange(1.0, 41.0), index=frame.index)
     posterior = statement().fit(frame, seed=0, sample_weight=weight)
@@ -231,5 +247,8 @@ def test_weights_in_another_order_are_refused(by_hand: Any) -> None:
             statement().fit(data, sample_weight=turned)
         with pytest.raises(cv.DataError, match=message):
             posterior.linear_response(data, sample_weight=turned)
+    with pytest.raises(cv.DataError, match="sample_weight have another index than the table"):
+        statement().fit(frame, sample_weight=weight.rename(str.upper))
+    # of rows that are only numbered nobody said that they are others
     numbered = pd.Series(weight.to_numpy())
     assert_same(posterior, statement().fit(frame, seed=0, sample_weight=numbered))

@@ -3,6 +3,8 @@
 import re
 from importlib.resources import files
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import caviar as cv
@@ -56,7 +58,25 @@ def test_mixed_columns_have_the_page_of_a_posterior():
     # the label of the rows is called by its meaning, not by its name in the model
     titles = {own["title"] for own in page["findings"]}
     assert titles & {"The cluster is clear", "The cluster is uncertain"}
-    places = [entry["at"] for entry in page["entries"] if entry["variable"] == "sex_probabilities"]
+    places = [entry["at"] for entry in page["entries"] if entry["variable"] == "sex probabilities"]
     assert places == ["female, component 0", "male, component 0", "female, component 1", "male, component 1"]
     assert [column["name"] for column in page["quality"]] == list(penguins.columns)
     assert "Bayesian mixture of mixed columns" in cv.report.page_of(mixture)
+
+
+def test_variables_have_the_names_of_the_columns_and_of_the_summary():
+    """They had those of the stated model: age_theta.mean, theta.precision."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.normal(size=30), "school": rng.choice(["Adams", "Lincoln"], 30)})
+    mixed = cv.MixedMixture(2, random_state=0, max_iter=5, tol=1.0, uncertainty="mean_field").fit(table)
+    states = cv.HiddenMarkovModel(2, random_state=0, max_iter=5, tol=1.0, uncertainty="mean_field")
+    for fitted in (mixed, states.fit(table[["age"]])):
+        page = cv.report.gather(fitted)
+        named = list(dict.fromkeys(entry["variable"] for entry in page["entries"]))
+        told = list(dict.fromkeys(row.variable for row in fitted.summary().rows))
+        assert [name for name in named if not name.endswith(" as sd")] == told
+        assert {name.removesuffix(" as sd") for name in named} == set(told)
+        drawn = {own["name"] for kind in ("intervals", "cells") for own in page["pictures"][kind]}
+        assert drawn <= set(named)
+        assert not any("theta" in name for name in {*named, *drawn})
+        assert "theta" not in page["fit"]["interval_remark"]

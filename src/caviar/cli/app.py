@@ -262,6 +262,7 @@ def predict(
     data: options.Data = None,
     sql: options.Query = None,
     ahead: options.StepsAhead = None,
+    interval: options.Interval = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -269,7 +270,8 @@ def predict(
 
     For a mixture the columns are label, probability_0, probability_1, ..., log_density. For a hidden Markov model they
     have state, the most probable path, instead of label. For topics they are topic and the proportions topic_0, ... For
-    your own model they are mean and sd of the missing columns, and the hidden variables of the rows.
+    regressions, forecasts and your own model they are mean, sd and interval (lower, upper) of the missing columns, and
+    the hidden variables of the rows.
 
     Rows are in the order of DATA. Columns of the fit are found by name; for your own model, DATA may also be a NumPy
     .npz file with an array for each variable.
@@ -278,7 +280,7 @@ def predict(
 
     require_rows(data, sql)
     _refuse_two_answers(output, as_json=as_json)
-    predict_table(model, data, sql, output, ahead=ahead, as_json=as_json, quiet=quiet)
+    predict_table(model, data, sql, output, ahead=ahead, level=interval, as_json=as_json, quiet=quiet)
 
 
 @taught(

@@ -14,7 +14,7 @@ import caviar as cv
 from .arrays import arrays_for, is_numpy_file
 from .kinds import kind_of
 from .results import columns_table, finite, in_digits, objective_document, print_end, print_origin
-from .saved import Saved
+from .saved import LEVEL, Saved
 from .speaking import counted, plain, say, standard_error
 from .stated import columns_of_prediction, posterior_document
 from .tables import absent_columns, read_for, rows_for_prediction, with_empty
@@ -62,17 +62,21 @@ class GaussianMixtureOfFile(Saved):
     def judged(self, file: str | None, sql: str | None) -> dict[str, float]:
         return {"held_out": float(self.fitted.score(self.data(file, sql)))}
 
-    def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
+    def predictions(
+        self, file: str | None, sql: str | None, *, level: float | None, quiet: bool
+    ) -> dict[str, Any]:
         absent = absent_columns(self.fitted, file, sql)
         rows = rows_for_prediction(self.fitted, self.path, file, with_empty(absent, sql))
-        return self._with_absent(self._of_rows(rows), rows, absent, quiet=quiet)
+        return self._with_absent(self._of_rows(rows), rows, absent, level=level, quiet=quiet)
 
     def _with_absent(
-        self, columns: dict[str, Any], rows: Any, absent: list[str], *, quiet: bool
+        self, columns: dict[str, Any], rows: Any, absent: list[str], *, level: float | None, quiet: bool
     ) -> dict[str, Any]:
         """Return the columns of a prediction, with what the rows say of the columns that they do not have."""
+        if not absent:
+            self.refuse_level(level, "rows have a label and the probabilities of all components")
         for name in absent:
-            own = self._of_absent(name, rows)
+            own = self._of_absent(name, rows, level)
             twice = sorted(set(own) & set(columns))
             if twice:
                 raise cv.DataError(
@@ -85,10 +89,11 @@ class GaussianMixtureOfFile(Saved):
             say(standard_error(), f"predicted from the rest, as the rows do not have them: {told}")
         return columns
 
-    def _of_absent(self, name: str, rows: Any) -> dict[str, Any]:
+    def _of_absent(self, name: str, rows: Any, level: float | None) -> dict[str, Any]:
         """Return mean and standard deviation of a column that rows do not have."""
         place = cv.report.column_names(self.fitted).index(name)
-        return columns_of_prediction(name, self.fitted.predict_columns(rows, place), [name])
+        told = self.fitted.predict_columns(rows, place, level=level or LEVEL)
+        return columns_of_prediction(name, told, [name], level=level)
 
     def _of_rows(self, X: Any) -> dict[str, Any]:
         """Return label, probabilities and density of each row, in their order."""
@@ -143,18 +148,20 @@ class MixedMixtureOfFile(GaussianMixtureOfFile):
     def data(self, file: str | None, sql: str | None) -> Any:
         return self._read(file, sql, needs_all=True)[0]
 
-    def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
+    def predictions(
+        self, file: str | None, sql: str | None, *, level: float | None, quiet: bool
+    ) -> dict[str, Any]:
         if not is_numpy_file(file):
             absent_columns(self.fitted, file, sql)
         table, arrays = self._read(file, sql, needs_all=False)
         absent = [name for name in table.columns if name not in arrays]
-        return self._with_absent(self._of_rows(table), table, absent, quiet=quiet)
+        return self._with_absent(self._of_rows(table), table, absent, level=level, quiet=quiet)
 
-    def _of_absent(self, name: str, rows: Any) -> dict[str, Any]:
+    def _of_absent(self, name: str, rows: Any, level: float | None) -> dict[str, Any]:
         """Return mean and standard deviation of a number, or the most probable category and the probability of each."""
         told = self.fitted.predict_columns(rows, [name])[name]
         if name not in self.fitted.categories_:
-            return columns_of_prediction(name, told, [name])
+            return columns_of_prediction(name, told, [name], level=level)
         values = [str(value) for value in self.fitted.categories_[name]]
         shares = {f"{name}_probability_{value}": own for value, own in zip(values, told.mean.T, strict=True)}
         return {name: np.array(values)[told.mean.argmax(axis=1)], **shares}

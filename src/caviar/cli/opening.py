@@ -12,7 +12,7 @@ from .files import require_writable
 from .mixtures import GaussianMixtureOfFile, MixedMixtureOfFile
 from .regressions import RegressionOfFile
 from .results import print_document
-from .saved import Saved
+from .saved import LEVEL, Saved
 from .sequences import SequencesOfFile
 from .speaking import counted, say, standard_error, standard_output
 from .stated import PosteriorOfFile, print_statement, statement_document
@@ -138,6 +138,7 @@ def predict_table(
     output: Path,
     *,
     ahead: int | None,
+    level: float | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -146,11 +147,18 @@ def predict_table(
     with input_file(data) as file:
         saved = opened(model)
         columns = (
-            saved.predictions(file, sql, quiet=quiet)
+            saved.predictions(file, sql, level=level, quiet=quiet)
             if ahead is None
-            else saved.steps_ahead(file, sql, ahead)
+            else saved.steps_ahead(file, sql, ahead, level or LEVEL)
         )
-    _write_rows(output, columns, as_json=as_json, quiet=quiet)
+    has_ends = any(name.endswith("_lower") for name in columns)
+    _write_rows(
+        output,
+        columns,
+        as_json=as_json,
+        quiet=quiet,
+        **({"interval": level or LEVEL} if has_ends else {}),
+    )
 
 
 def write_sample(

@@ -91,6 +91,13 @@ def beginning_with(*words: str) -> Callable[[str], list[str]]:
     return begun
 
 
+def _probability(value: float | None) -> float | None:
+    """Refuse what is no probability of an interval."""
+    if value is not None and not 0 < value < 1:
+        raise typer.BadParameter(f"it must lie between 0 and 1; got {value:g}")
+    return value
+
+
 Data = Annotated[
     str | None,
     typer.Argument(
@@ -180,6 +187,16 @@ StepsAhead = Annotated[
         metavar="N",
         min=1,
         help="Hidden Markov models: forecast this many steps after each sequence.",
+    ),
+]
+Interval = Annotated[
+    float | None,
+    option(
+        "--interval",
+        metavar="P",
+        callback=_probability,
+        help="Probability of the intervals of predicted numbers, between 0 and 1.",
+        default="0.95",
     ),
 ]
 Restarts = Annotated[

@@ -12,7 +12,7 @@ import caviar as cv
 from caviar.files.naming import listed
 
 from .results import finite, objective_document, print_origin
-from .saved import Saved
+from .saved import LEVEL, Saved
 from .speaking import say, standard_error
 from .wording import in_options
 
@@ -49,12 +49,16 @@ class RegressionOfFile(Saved):
     def judged(self, file: str | None, sql: str | None) -> dict[str, float]:
         return {"held_out": float(self.fitted.score(self.data(file, sql)))}
 
-    def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
-        """Return mean, standard deviation and 95% interval of the response of each row; of 0 and 1 the probability.
+    def predictions(
+        self, file: str | None, sql: str | None, *, level: float | None, quiet: bool
+    ) -> dict[str, Any]:
+        """Return mean, standard deviation and interval of the response of each row; of 0 and 1 the probability.
 
         Of ordered categories the likeliest one and the probabilities of all.
         """
         table, name = self.data(file, sql), self._response
+        if self.fitted.categories_ or self.fitted.family in _NO_INTERVAL:
+            self.refuse_level(level, "a probability says all of a response that is a category")
         if not quiet:
             self._tell_new_groups(table)
         if self.fitted.categories_:
@@ -65,7 +69,7 @@ class RegressionOfFile(Saved):
         told = self.fitted.predict(table)
         columns = {f"{name}_mean": told.mean, f"{name}_sd": told.sd}
         if self.fitted.family not in _NO_INTERVAL:
-            columns[f"{name}_lower"], columns[f"{name}_upper"] = told.interval()
+            columns[f"{name}_lower"], columns[f"{name}_upper"] = told.interval(level or LEVEL)
         return columns
 
     def draws(

@@ -11,6 +11,9 @@ from rich.console import Console
 
 import caviar as cv
 
+LEVEL = 0.95
+"""Probability of the intervals of predictions, if the user gives none."""
+
 
 class Saved(ABC):
     """A saved model: what each command does with it. There is a class for each kind of model."""
@@ -37,8 +40,16 @@ class Saved(ABC):
         """Return data as the report takes them."""
 
     @abstractmethod
-    def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
-        """Return what it says of each row: columns by name."""
+    def predictions(
+        self, file: str | None, sql: str | None, *, level: float | None, quiet: bool
+    ) -> dict[str, Any]:
+        """Return what it says of each row: columns by name; ``level`` is the probability of intervals, if given.
+
+        Raises
+        ------
+        DataError
+            If one was given, and it predicts no numbers.
+        """
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:
@@ -60,7 +71,7 @@ class Saved(ABC):
     ) -> dict[str, Any]:
         """Return new rows: columns by name, with their components only where rows have such."""
 
-    def steps_ahead(self, file: str | None, sql: str | None, n_steps: int) -> dict[str, Any]:
+    def steps_ahead(self, file: str | None, sql: str | None, n_steps: int, level: float) -> dict[str, Any]:
         """Return what is expected after each sequence, a row for each step: columns by name.
 
         Raises
@@ -72,6 +83,13 @@ class Saved(ABC):
             f"--ahead belongs to hidden Markov models, whose rows are in the order of time; {self.path} "
             f"contains another model"
         )
+
+    def refuse_level(self, level: float | None, what: str) -> None:
+        """Refuse the probability of intervals where there are none, because rows have something else."""
+        if level is not None:
+            raise cv.DataError(
+                f"--interval belongs to predicted numbers, and this prediction has none: {what}; leave it out"
+            )
 
     def refuse_data(self, data: str | None) -> None:
         """Refuse known columns for a model that draws whole rows."""

@@ -172,7 +172,12 @@ class SequencesOfFile(Saved):
         found = self._read(file, sql)
         return {"held_out": self.fitted.score(found.named(), lengths=found.lengths)}
 
-    def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
+    def predictions(
+        self, file: str | None, sql: str | None, *, level: float | None, quiet: bool
+    ) -> dict[str, Any]:
+        self.refuse_level(
+            level, "rows have a state and the probabilities of all; a forecast, by --ahead N, has some"
+        )
         found, hmm = self._read(file, sql), self.fitted
         rows = found.named()
         shares = hmm.predict_proba(rows, found.lengths)
@@ -180,7 +185,7 @@ class SequencesOfFile(Saved):
         columns.update({f"probability_{k}": own for k, own in enumerate(shares.T)})
         return {**columns, "log_density": hmm.score_samples(rows, found.lengths)}
 
-    def steps_ahead(self, file: str | None, sql: str | None, n_steps: int) -> dict[str, Any]:
+    def steps_ahead(self, file: str | None, sql: str | None, n_steps: int, level: float) -> dict[str, Any]:
         found, hmm, ahead = self._read(file, sql), self.fitted, n_steps
         n_sequences, rows = len(found.lengths), found.named()
         shares = hmm.forecast_proba(rows, ahead, found.lengths)
@@ -196,7 +201,7 @@ class SequencesOfFile(Saved):
             for place, word in enumerate(told.names or ()):
                 columns[f"{names[0]}_probability_{word}"] = told.mean[:, place]
             return columns
-        lower, upper = told.interval()
+        lower, upper = told.interval(level)
         for place, name in enumerate(names):
             for word, values in (("mean", told.mean), ("sd", told.sd), ("lower", lower), ("upper", upper)):
                 columns[f"{name}_{word}"] = values[:, place]

@@ -10,10 +10,11 @@ import numpy as np
 from rich.console import Console
 
 import caviar as cv
+from caviar.densities import ConditionalPrediction
 
 from .arrays import arrays_for, categories_of, columns_of, wanted_arrays
 from .results import finite, objective_document
-from .saved import Saved, seed_of_model
+from .saved import LEVEL, Saved, seed_of_model
 from .speaking import counted, say, standard_error
 from .tables import input_file
 from .wording import in_options
@@ -56,7 +57,9 @@ class PosteriorOfFile(Saved):
     def judged(self, file: str | None, sql: str | None) -> dict[str, float]:
         return {"held_out": float(np.mean(self.fitted.log_predictive(self.data(file, sql))))}
 
-    def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
+    def predictions(
+        self, file: str | None, sql: str | None, *, level: float | None, quiet: bool
+    ) -> dict[str, Any]:
         posterior = self.fitted
         arrays = arrays_for(posterior, file, sql)
         observed = {leaf.name for leaf in posterior.model.leaves}
@@ -73,7 +76,10 @@ class PosteriorOfFile(Saved):
         columns: dict[str, Any] = {}
         for name, what in found.items():
             labels = posterior.names.entries(name)
-            columns.update(columns_of_prediction(name, what, names.get(name), labels))
+            level_of = None if isinstance(posterior.model.variables[name], cv.Bernoulli) else level or LEVEL
+            columns.update(columns_of_prediction(name, what, names.get(name), labels, level=level_of))
+        if not any(name.endswith("_lower") for name in columns):
+            self.refuse_level(level, "the missing columns and hidden variables are categories")
         if not columns:
             raise cv.DataError(
                 f"there is nothing to predict: the rows have every observed variable ({', '.join(sorted(observed))}), "
@@ -169,9 +175,17 @@ def print_statement(console: Console, model: cv.Model) -> None:
 
 
 def columns_of_prediction(
-    name: str, what: Any, names: list[str] | None, labels: Sequence[str] | None = None
+    name: str,
+    what: Any,
+    names: list[str] | None,
+    labels: Sequence[str] | None = None,
+    *,
+    level: float | None = None,
 ) -> dict[str, Any]:
-    """Return the columns that tell of a variable; none of one that is repeated within the rows."""
+    """Return the columns that tell of a variable; none of one that is repeated within the rows.
+
+    ``level`` is the probability of the interval; None for none.
+    """
     probabilities = getattr(what, "probabilities", None)
     if probabilities is not None and np.ndim(probabilities) == 2:
         # of a chain the most probable path, which is more than the most probable state of each step
@@ -186,17 +200,27 @@ def columns_of_prediction(
         return {}
     spread = getattr(what, "standard_deviation", None)
     spread = _deviation(what) if spread is None else spread
+    figures = {"mean": np.asarray(mean), "sd": spread}
+    ends = None if level is None else _ends(what, level)
+    if ends is not None:
+        figures |= dict(zip(("lower", "upper"), ends, strict=True))
     if np.ndim(mean) == 1:
-        own = {name: (np.asarray(mean), spread)}
-    else:
-        width = np.shape(mean)[1]
-        named = names if names is not None and len(names) == width else [f"{name}_{j}" for j in range(width)]
-        own = {column: (mean[:, j], spread[:, j]) for j, column in enumerate(named)}
+        return {f"{name}_{word}": values for word, values in figures.items()}
+    width = np.shape(mean)[1]
+    named = names if names is not None and len(names) == width else [f"{name}_{j}" for j in range(width)]
     return {
-        f"{column}_{word}": values
-        for column, pair in own.items()
-        for word, values in zip(("mean", "sd"), pair, strict=True)
+        f"{column}_{word}": values[:, j] for j, column in enumerate(named) for word, values in figures.items()
     }
+
+
+def _ends(what: Any, level: float) -> Any:
+    """Return the ends of the intervals of predictions, or of factors of hidden variables; None where there are none."""
+    if isinstance(what, ConditionalPrediction):
+        return what.lower, what.upper
+    if isinstance(what, cv.Prediction):
+        return what.interval(level) if what.by_moments is not None else None
+    own = what.entry_marginals(((1 - level) / 2, (1 + level) / 2))
+    return None if len(own) != 1 or own[0].lower is None else (own[0].lower, own[0].upper)
 
 
 def _has_all(posterior: cv.Posterior, observed: set[str], arrays: dict[str, Any]) -> bool:

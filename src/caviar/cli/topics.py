@@ -57,8 +57,11 @@ class TopicsOfFile(Saved):
     def judged(self, file: str | None, sql: str | None) -> dict[str, float]:
         return {"perplexity": float(self.fitted.completion_perplexity(self._documents(file, sql).counts))}
 
-    def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
+    def predictions(
+        self, file: str | None, sql: str | None, *, level: float | None, quiet: bool
+    ) -> dict[str, Any]:
         """Return the most probable topic of each document, and the proportions of all."""
+        self.refuse_level(level, "documents have a topic and the proportions of all")
         found = self._documents(file, sql, quiet=quiet)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="X does not have valid feature names")

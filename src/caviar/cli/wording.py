@@ -34,6 +34,11 @@ _IN_WORDS = (
     (r"(?<![\w'])(checkpoint|emission|encoding|family|uncertainty|vocabulary)='([\w-]*)'", r"--\1 \2"),
     (r"(?<![\w'])(checkpoint|encoding|uncertainty|vocabulary)=", r"--\1"),
     (r"^(emission|encoding|family|tol|variance) must be", r"--\1 must be"),
+    (
+        r"('([^']*)' has dates as texts, such as '(\d{4}-\d\d-\d\d)[^']*'.*) such as the days since the first date",
+        r"""\1 such as the days since a date, by --sql "SELECT *, DATE_DIFF('day', DATE '\3', CAST(\2 AS DATE)) AS """
+        r'''days FROM data"''',
+    ),
     (r"^X has ", "the table has "),
     (r"\bof X has ", "of the table has "),
     (r"(?<![\w'])(" + "|".join(_OPTIONS) + r")=(?=['\d])", lambda found: f"{_OPTIONS[found[1]]} "),

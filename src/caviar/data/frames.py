@@ -147,8 +147,8 @@ def has_dates(column: Any) -> bool:
     return found in "mM" or str(kind).startswith(("date", "time", "duration"))
 
 
-def refuse_other_order(table: Any, **others: Any) -> None:
-    """Refuse pandas objects by name whose index is that of the table X in another order: rows would be mixed up.
+def refuse_other_rows(table: Any, **others: Any) -> None:
+    """Refuse pandas objects by name whose index is another one than that of the table X: rows would be mixed up.
 
     Raises
     ------
@@ -157,21 +157,39 @@ def refuse_other_order(table: Any, **others: Any) -> None:
     """
     index = index_of(table)
     for name, value in others.items() if index is not None else ():
-        own = index_of(value)
-        if own is not None and is_other_order(own, index):
-            raise DataError(in_other_order(name, "X"))
+        wrong = None if (own := index_of(value)) is None else how_other(own, index)
+        if wrong is not None:
+            raise DataError(of_other_rows(name, "X", wrong))
 
 
-def is_other_order(own: Any, other: Any) -> bool:
-    """Whether two indices have the same names of rows in different orders."""
+def how_other(own: Any, other: Any, *, are_same_rows: bool = True) -> str | None:
+    """Return how the index of the same rows differs from another one; None where their rows go together by position.
+
+    Parameters
+    ----------
+    own, other
+        Indices.
+    are_same_rows
+        Whether they are of the same rows: if not, only the same labels in another order count.
+    """
     if own is other or len(own) != len(other) or own.equals(other):
-        return False
-    return bool(own.is_unique and other.is_unique and own.isin(other).all())
+        return None
+    if own.is_unique and other.is_unique and own.isin(other).all():
+        return "the index of {other} in another order"
+    if not are_same_rows or _only_numbers(own) or _only_numbers(other):
+        return None
+    place = next(i for i, (first, second) in enumerate(zip(own, other, strict=True)) if first != second)
+    return f"another index than {{other}} ({own[place]!r} where that has {other[place]!r})"
 
 
-def in_other_order(name: str, other: str) -> str:
-    """Return what is said of it."""
+def _only_numbers(index: Any) -> bool:
+    """Whether an index only numbers the rows, as that of a table that was given none."""
+    return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
+
+
+def of_other_rows(name: str, other: str, how: str) -> str:
+    """Return what is said of rows whose index is another one; ``how`` is from :func:`how_other`."""
     return (
-        f"the rows of {name} have the index of {other} in another order, so rows would be mixed up: align "
+        f"the rows of {name} have {how.replace('{other}', other)}, so rows would be mixed up: align "
         f"them by .loc or .reindex, or drop the index by .to_numpy()"
     )

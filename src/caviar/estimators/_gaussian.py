@@ -18,6 +18,7 @@ from .._typing import AnyArray, Array
 from ..data import as_rows
 from ..densities import MixtureDensity
 from ..engine.binding.clamped.factor import PointMass
+from ..engine.binding.observed_moments import LARGEST
 from ..fitting.many.kinds import Differences, FittedMany
 from ..fitting.model import Model
 from ..language import Categorical, Plate
@@ -287,7 +288,8 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
 
     def _responsibilities_of(self, rows: RowsToFit) -> Array:
         X, noise = rows.X, rows.noise_covariance
-        if noise is None and X.dtype == np.float64 and not np.isnan(X).any():
+        # neither missing nor so large that it is refused
+        if noise is None and X.dtype == np.float64 and np.abs(X).max(initial=0.0) <= LARGEST:
             return self.posterior_._local_of_complete({"x": X}, self._example)["z"].probabilities
         known = self._fixed(X.shape[1]).whole(is_joint=self._is_joint)
         empty = is_all_missing(X)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _errors as errors
 from .._typing import AnyArray, Array
-from ..data.frames import refuse_other_order
+from ..data.frames import refuse_other_rows
 from ..data.rows import on_host
 from ..densities import MixtureDensity
 from ..engine.ascent.status import Status
@@ -292,7 +292,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     ) -> RowsToFit:
         """Return what the rows and settings are after they were checked."""
         if not (y is None and sample_weight is None and noise_covariance is None):
-            refuse_other_order(X, y=y, sample_weight=sample_weight, noise_covariance=noise_covariance)
+            refuse_other_rows(X, y=y, sample_weight=sample_weight, noise_covariance=noise_covariance)
         X = self._validated(X, reset=reset)
         if sample_weight is not None:
             sample_weight = checked_weights(sample_weight, X)

@@ -97,6 +97,10 @@ class Saveable(FitArguments):
         parts = (name + part for name in self.posterior_ for part in ("", ".mean", ".precision"))
         return next((own for own in parts if self._shown_name(own) == shown), shown)
 
+    def _in_shown_names(self, sentence: str) -> str:
+        """Return a sentence in which parts of joint factors have the names that users know."""
+        return _PART.sub(lambda part: self._shown_name(part[0]), sentence)
+
     def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
         """Return a table of the learned parameters: mean, standard deviation and central interval of each entry.
 
@@ -122,7 +126,7 @@ class Saveable(FitArguments):
         title = f"{self._kind_in_words}: {self._objective_in_words} {value:.6f} nats, {status}"
         rows = tuple(replace(row, variable=self._shown_name(row.variable)) for row in found.rows)
         left_out = {self._shown_name(name): count for name, count in found.left_out.items()}
-        remark = _PART.sub(lambda part: self._shown_name(part[0]), found.remark)
+        remark = self._in_shown_names(found.remark)
         return replace(found, title=title, rows=rows, left_out=left_out, remark=remark)
 
     def _repr_html_inner(self) -> str:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._errors import DataError
 from .._typing import Array
-from ..data.frames import refuse_other_order
+from ..data.frames import refuse_other_rows
 from ..data.rows import on_host
 from ..engine.ascent.schedule import StatedSchedule
 from ..engine.ascent.schedules.stochastic import Stochastic as StochasticSteps
@@ -364,7 +364,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
 
     def _documents(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[csr_array, Array | None]:
         """Return counts of words, and the weights of the documents, after both were checked."""
-        refuse_other_order(X, sample_weight=sample_weight)
+        refuse_other_rows(X, sample_weight=sample_weight)
         counts = self._validated(X, reset=reset)
         self._check_vocabulary(counts.shape[1])
         return counts, None if sample_weight is None else checked_weights(on_host(sample_weight), counts)

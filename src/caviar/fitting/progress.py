@@ -95,10 +95,14 @@ class LongFit:
 
     def __call__(self, event: Progress) -> None:
         """Show how far the fit is, if it is time to."""
+        self.tell(lambda seconds: in_words(event, seconds))
+
+    def tell(self, words: Callable[[float], str]) -> None:
+        """Show what is said after so many seconds, if it is time to."""
         now = self._clock()
         if now >= self._due:
             self._due = now + _PAUSE
-            text = in_words(event, now - self._began)
+            text = words(now - self._began)
             self._write(text[: shutil.get_terminal_size().columns - 1])
 
     def end(self) -> None:
@@ -139,19 +143,48 @@ def in_words(event: Progress, seconds: float) -> str:
     return f"{fit}{which}{best}, {search.n_moves} moves tried, {seconds:.0f} s{at_least}"
 
 
-_SHOWN: ContextVar[LongFit | None] = ContextVar("shown", default=None)
-"""The line of the fit that this one is a part of."""
+def groups_in_words(done: int, n_groups: int, seconds: float) -> str:
+    """Return how far many fits are after some seconds; those with the most rows come last, so the rest takes longer.
+
+    Examples
+    --------
+    >>> groups_in_words(250, 1000, 6.2)
+    '250 of 1000 groups, 6 s, at least 19 s left'
+    >>> groups_in_words(0, 1000, 6.2)
+    '0 of 1000 groups, 6 s'
+    """
+    left = seconds * (n_groups - done) / done if done else 0.0
+    at_least = f", at least {left:.0f} s left" if left >= 2 else ""
+    return f"{done} of {n_groups} groups, {seconds:.0f} s{at_least}"
+
+
+_SHOWN: ContextVar[Callable[[Progress], object] | None] = ContextVar("shown", default=None)
+"""What the fit that this one is a part of shows its progress by."""
+
+
+@contextmanager
+def parts_told(callback: Callable[[Progress], object]) -> Iterator[None]:
+    """Let a callback take notice of the progress of the fits within this context, which show none by themselves."""
+    token = _SHOWN.set(callback)
+    try:
+        yield
+    finally:
+        _SHOWN.reset(token)
+
+
+def line_where_somebody_looks() -> AbstractContextManager[LongFit | None]:
+    """Return a context with the line that long work shows; None where nobody would see it."""
+    return _line() if somebody_looks() else _NOTHING
 
 
 @contextmanager
 def _line() -> Iterator[LongFit]:
     """Yield a new line, which is also that of the fits that are parts of this one."""
     line = LongFit(sys.stderr)
-    token = _SHOWN.set(line)
     try:
-        yield line
+        with parts_told(line):
+            yield line
     finally:
-        _SHOWN.reset(token)
         line.end()
 
 

@@ -84,7 +84,7 @@ def bound_of(
     data = met.values
     if isinstance(data, Mapping):
         data = {name: as_rows(value) for name, value in data.items()}
-    met.refuse_other_order("sample_weight", sample_weight)
+    met.refuse_other_rows("sample_weight", sample_weight)
     weight = as_rows(sample_weight)
     return bind_rows(
         model.structure.nodes,

@@ -14,10 +14,10 @@ from .._typing import Array
 from ..data.frames import (
     Frame,
     frame_of,
+    how_other,
     in_order_of,
-    in_other_order,
     index_of,
-    is_other_order,
+    of_other_rows,
     without_absent,
 )
 from ..data.labels import TextLabels, sequences_of_texts, stated_order, text_labels, whole_texts
@@ -25,6 +25,9 @@ from ..language import Constant, Data, Node, Variable
 from .axes import ModelAxes, NamedAxis, in_words, listed
 from .names import Names
 from .order import refuse_texts_without_order
+
+_TABLE = "the table"
+"""What a table that holds all data is called."""
 
 
 class Placed(dict[str, Any]):
@@ -67,8 +70,8 @@ class NamedData:
         """Name of each plate whose repetitions have names -> their number."""
         return {axis.name: len(own) for axis, own in self.names.along.items() if axis.kind == "plate"}
 
-    def refuse_other_order(self, name: str, values: Any) -> None:
-        """Refuse numbers of the rows, as their weights, whose index is that of the data in another order.
+    def refuse_other_rows(self, name: str, values: Any) -> None:
+        """Refuse numbers of the rows, as their weights, whose index is another one than that of the data.
 
         Raises
         ------
@@ -77,8 +80,9 @@ class NamedData:
         """
         own = index_of(values)
         for what, index in self.indices.items() if own is not None else ():
-            if is_other_order(own, index):
-                raise DataError(in_other_order(name, what))
+            wrong = how_other(own, index, are_same_rows=what == _TABLE)
+            if wrong is not None:
+                raise DataError(of_other_rows(name, what, wrong))
 
 
 def meet(axes: ModelAxes, leaves: Sequence[Variable], data: Any, known: Names | None = None) -> NamedData:
@@ -108,7 +112,7 @@ def meet(axes: ModelAxes, leaves: Sequence[Variable], data: Any, known: Names | 
     frame = None if isinstance(data, Mapping) else frame_of(data)
     if frame is not None:
         own = index_of(data)
-        indices = {} if own is None else {"the table": own}
+        indices = {} if own is None else {_TABLE: own}
         return _with_columns(axes, _from_frame(axes, leaves, frame, known), known, indices)
     if not isinstance(data, Mapping):
         return NamedData(data, known or Names())
@@ -136,7 +140,7 @@ def _with_columns(
     axes: ModelAxes, data: dict[str, Any], known: Names | None, indices: Mapping[str, Any]
 ) -> NamedData:
     """Return data with columns in the order of names, and with labels as positions."""
-    index = _common_index(indices)
+    index = _common_index(axes, indices)
     columns: dict[str, tuple[str, ...]] = {} if known is None else dict(known.columns)
     along: dict[NamedAxis, tuple[str, ...]] = {**axes.declared} if known is None else {**known.along}
     for name, value in data.items():
@@ -435,20 +439,28 @@ def _places(name: str, labels: TextLabels, names: tuple[str, ...], axes: ModelAx
     )
 
 
-def _common_index(indices: Mapping[str, Any]) -> Any:
+def _common_index(axes: ModelAxes, indices: Mapping[str, Any]) -> Any:
     """Return the index that all pandas objects of the data share; None if there is none, or if they differ.
 
     Raises
     ------
     DataError
-        If two have the same index in another order: their rows do not belong together.
+        If two of the same plate have different indices, or any the same in another order: their rows do not belong
+        together.
     """
     distinct: dict[str, Any] = {}
     for name, own in indices.items():
-        if any(own is other or own.equals(other) for other in distinct.values()):
-            continue
         for other_name, other in distinct.items():
-            if is_other_order(own, other):
-                raise DataError(in_other_order(name, other_name))
-        distinct[name] = own
+            is_one_plate = _plate_of(axes, name) == _plate_of(axes, other_name)
+            wrong = how_other(own, other, are_same_rows=is_one_plate)
+            if wrong is not None:
+                raise DataError(of_other_rows(name, other_name, wrong))
+        if not any(own is other or own.equals(other) for other in distinct.values()):
+            distinct[name] = own
     return next(iter(distinct.values())) if len(distinct) == 1 else None
+
+
+def _plate_of(axes: ModelAxes, quoted: str) -> str | None:
+    """Return the name of the plate of the rows of data, whose name is in quotation marks."""
+    node = axes.by_name.get(quoted.strip("'"))
+    return node.plates[0].name if node is not None and node.plates else None

@@ -13,7 +13,7 @@ from ...language.roles import PRECISION, PRECISION_MATRIX
 from ...lazy.moments import medians, moments
 from .bound_model import BoundModel
 
-_LARGEST = 1e152
+LARGEST = 1e152
 """Size of data whose squares, summed over rows and columns, still fit a double."""
 
 
@@ -21,10 +21,10 @@ def moments_of(bound: BoundModel, observed: Variable, kept: list[Plate]) -> tupl
     """Return the mean and the standard deviation over the data plate and the plates that are not kept."""
     rows, weights = rows_of(bound, observed, bound.values_of(observed))
     found = moments(rows, weights)
-    if found.largest.max(initial=0.0) > _LARGEST:
+    if found.largest.max(initial=0.0) > LARGEST:
         raise DataError(
             f"'{observed.name}' holds values as large as {found.largest.max():.3g}, whose squares are beyond a double; "
-            f"divide the data (and their priors) by a common factor so that they stay below {_LARGEST:g}"
+            f"divide the data (and their priors) by a common factor so that they stay below {LARGEST:g}"
         )
     mean, spread = found.mean, found.spread
     averaged = axes_not_kept(bound, observed, kept)

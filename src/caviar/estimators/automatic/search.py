@@ -21,7 +21,7 @@ _SAMPLE_ROWS = 20_000
 _FIRST = 10
 """Iterations after which a candidate is given up that cannot catch up."""
 _SEARCHING = 40
-"""Further iterations of a candidate that is above the ELBO it has to reach; the best of all goes on to convergence."""
+"""Further iterations of a candidate, after which it is judged again; the best of all goes on to convergence."""
 _HOPELESS = 1e-3
 """Loss on the sample, in nats per row, at which a move is not tried on all rows."""
 _PATIENCE = 100
@@ -79,14 +79,19 @@ class _Search:
         """Try moves of each kind; return whether any was accepted."""
         self.pace.sweep()
         accepted = self.try_all(self.split_proposals())
-        if self.n_components > 1:
-            accepted |= self.try_all(self.merge_proposals())
+        while self.shrink():
+            accepted = True
+        if not accepted and self.problem.tries_anew:
+            accepted = self.try_anew()
+        return accepted
+
+    def shrink(self) -> bool:
+        """Try merges and deletions; return whether any was accepted."""
+        accepted = self.n_components > 1 and self.try_all(self.merge_proposals())
         # of two components a merge is all that a deletion could be
         if self.n_components > 2:
             most = self.problem.far_moves
             accepted |= self.try_all(deletions(self.responsibilities, self.sample.weights, most))
-        if not accepted and self.problem.tries_anew:
-            accepted = self.try_anew()
         return accepted
 
     def try_anew(self) -> bool:
@@ -214,15 +219,14 @@ class _Search:
 
     def _fitted(self, n_components: int, start: Starts, to_reach: float) -> Posterior:
         """Return the state after some iterations: until the ELBO is reached, or it is clear that it will not be."""
-        end = self.problem.fit(n_components, start, max_iter=_FIRST)
-        for more in (_SEARCHING, None):
-            if end.status is not Status.MAX_ITER or end.n_iter >= self.problem.max_iter:
-                break
+        end, n_iter = self.problem.fit(n_components, start, max_iter=_FIRST), _FIRST
+        while end.status is Status.MAX_ITER and n_iter < self.problem.max_iter:
             speed = end.elbo_trace[-1] - end.elbo_trace[-2]
-            is_above = end.elbo > to_reach and more is None
+            is_above = end.elbo > to_reach and n_iter > _FIRST
             if is_above or end.elbo + _PATIENCE * speed < to_reach:
                 break
-            end = self.problem.fit(n_components, factors_of(end), max_iter=more)
+            more = min(_SEARCHING, self.problem.max_iter - n_iter)
+            end, n_iter = self.problem.fit(n_components, factors_of(end), max_iter=more), n_iter + more
         return end
 
     def settle(self) -> bool:

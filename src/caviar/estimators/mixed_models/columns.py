@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,11 @@ from ...data.labels import TextLabels, are_ordered, text_labels
 
 _SHOWN = 8
 """Names that a message lists at most."""
+
+_DATE = re.compile(
+    r"(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})(?:[ T]\d{1,2}:\d{2}(?::\d{2}.*)?Z?)?"
+)
+"""A date, and perhaps a time, as people and programs write them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +172,25 @@ class Rows:
     def are_texts(self, name: str) -> bool:
         """Whether a column has texts or categories, and no numbers."""
         return text_labels(self.column(name), name) is not None
+
+    def refuse_written_dates(self, name: str) -> None:
+        """Refuse texts that are all dates, as columns of dates are refused: each would be a category.
+
+        Raises
+        ------
+        DataError
+            If they are, and the type of the column does not say that these are categories.
+        """
+        texts = text_labels(self.column(name), name)
+        if texts is None or texts.categories is not None:
+            return
+        distinct = sorted(texts.distinct())
+        if distinct and all(map(_DATE.fullmatch, distinct)):
+            raise DataError(
+                f"'{name}' has dates as texts, such as {distinct[0]!r}, and each of the {len(distinct)} would be a "
+                f"category: make a column of numbers, such as the days since the first date; if you mean categories, "
+                f"write C({name}) in the formula, and (1 | {name}) for groups"
+            )
 
 
 def _date_labels(found: Any) -> TextLabels:

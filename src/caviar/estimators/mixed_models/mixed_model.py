@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from ..._errors import ParameterError
-from ...data.frames import refuse_other_order
+from ...data.frames import refuse_other_rows
 from ...engine.ascent.status import Status
 from ...engine.binding.values import as_weights
 from ...posterior.pandas_tables import data_frame
@@ -477,5 +477,5 @@ def _together(design: Design) -> list[tuple[str, ...]] | str:
 
 def _weights_beside(table: Any, sample_weight: Any, n_rows: int) -> Any:
     """Return the weights of the rows of a table, whose order they have."""
-    refuse_other_order(table, sample_weight=sample_weight)
+    refuse_other_rows(table, sample_weight=sample_weight)
     return as_weights(sample_weight, n_rows)

@@ -6,7 +6,8 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from contextvars import copy_context
 from threading import Lock
 from typing import Any, Literal
 
@@ -25,7 +26,7 @@ from ...execution.threads import usable_cores
 from ...language import Node, Variable
 from ...numerics.blas import one_blas_thread
 from ..model import Model, assembled
-from ..progress import lines
+from ..progress import groups_in_words, line_where_somebody_looks, lines, parts_told
 from .fits import Batch, ManyFits
 from .kinds import FittedMany, ManyModels, ManyStatements, Stated
 from .tables import Tables, batches, tables_of
@@ -45,7 +46,7 @@ def fit_many(
     *,
     by: str | None = None,
     n_jobs: int | None = None,
-    progress: bool | Callable[[int, int], object] = False,
+    progress: bool | Callable[[int, int], object] | None = None,
     errors: Literal["raise", "skip"] = "raise",
     **arguments: Any,
 ) -> ManyFits:
@@ -70,8 +71,9 @@ def fit_many(
     n_jobs
         Number of threads; by default one for each core. The results do not depend on it.
     progress
-        True prints lines on standard error. A function is called with the number of finished groups and the number of
-        all groups.
+        None shows a line on a terminal or in a notebook after five seconds: how many groups are finished, and how
+        long the rest takes at least. True prints lines on standard error, False nothing. A function is called with the
+        number of finished groups and the number of all groups.
     errors
         What happens if a group cannot be fitted, such as one of fewer rows than components: ``"raise"`` the error, or
         ``"skip"`` the group. The fits then lack it, a warning says how many they lack, and ``fits.errors`` has the
@@ -154,13 +156,15 @@ def _fitted(
     def batch(task: tuple[AnyArray, np.random.Generator]) -> tuple[Batch | None, AnyArray]:
         return _batch(statements, data, *task, tell)
 
+    # fits in other threads are parts of this call as well
+    here = copy_context()
     with ThreadPoolExecutor(n_threads) as pool:
         found = list(pool.map(batch, own))
         left = np.concatenate([groups for _, groups in found])
         each = list(zip(left.tolist(), seeds.spawn(len(left)), strict=True))
 
         def single(task: tuple[int, np.random.Generator]) -> Any:
-            fit = _alone(statements, data, *task)
+            fit = here.copy().run(_alone, statements, data, *task)
             if isinstance(fit, Exception) and is_raised:
                 raise fit
             tell(1)
@@ -241,7 +245,9 @@ def _assemble(stated: Stated) -> Callable[..., Problem]:
 
 
 @contextmanager
-def _told(progress: bool | Callable[[int, int], object], n_groups: int) -> Iterator[Callable[[int], None]]:
+def _told(
+    progress: bool | Callable[[int, int], object] | None, n_groups: int
+) -> Iterator[Callable[[int], None]]:
     """Yield progress reports of finished groups."""
     done, lock = 0, Lock()
 
@@ -253,9 +259,20 @@ def _told(progress: bool | Callable[[int, int], object], n_groups: int) -> Itera
                 progress(done, n_groups)
             elif progress and (done == n_groups or done * _LINES // n_groups > before * _LINES // n_groups):
                 log.info("%d of %d groups", done, n_groups)
+            elif line is not None:
+                line.tell(lambda seconds: groups_in_words(done, n_groups, seconds))
 
-    if progress is True:
-        with lines():
-            yield tell
-    else:
+    def go_on(event: object) -> None:
+        """Take notice that a fit of one group goes on."""
+        tell(0)
+
+    with (
+        line_where_somebody_looks() if progress is None else nullcontext() as line,
+        lines() if progress is True else nullcontext(),
+        parts_told(go_on if line is not None else _nothing),
+    ):
         yield tell
+
+
+def _nothing(event: object) -> None:
+    """Show nothing."""

@@ -28,6 +28,8 @@ class Figures:
     ----------
     name
         Of the variable; of a joint factor with ``.mean`` or ``.precision``.
+    shown
+        What users call it.
     is_simplex
         Whether the entries of a value are probabilities of categories.
     plates
@@ -45,6 +47,7 @@ class Figures:
     """
 
     name: str
+    shown: str
     is_simplex: bool
     plates: tuple[str, ...]
     labels: tuple[Sequence[str], ...]
@@ -129,6 +132,7 @@ def figures_of(subject: Any) -> list[Figures]:
             found.append(
                 Figures(
                     name + part.part,
+                    subject.shown_name(name + part.part),
                     variable.sums_to_one,
                     own,
                     labels,

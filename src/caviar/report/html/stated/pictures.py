@@ -45,7 +45,7 @@ def intervals_of(figures: Sequence[Figures]) -> list[dict[str, Any]]:
         entries = [(own.label(place), own.at(place)) for place in places]
         found.append(
             {
-                "name": own.name,
+                "name": own.shown,
                 "labels": [label for label, _ in entries],
                 "mean": [mean for _, (mean, *_) in entries],
                 "low": [low for _, (_, _, low, _) in entries],
@@ -72,7 +72,7 @@ def _cells(own: Figures) -> dict[str, Any]:
     if own.lower is not None and own.upper is not None:
         weak = (own.lower <= 0) & (own.upper >= 0)
     return {
-        "name": own.name,
+        "name": own.shown,
         "lines": list(own.labels[0][:n_lines]),
         "columns": list(own.labels[1][:n_columns]),
         "line": own.plates[0],

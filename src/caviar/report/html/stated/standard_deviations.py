@@ -102,6 +102,7 @@ def _named(own: Figures, mean: Array, sd: Array, ends: Any) -> Figures:
     return replace(
         own,
         name=f"{own.name} as sd",
+        shown=f"{own.shown} as sd",
         labels=own.labels[:-1] if is_matrix else own.labels,
         are_named=own.are_named[:-1] if is_matrix else own.are_named,
         mean=mean,

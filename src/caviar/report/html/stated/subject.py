@@ -87,6 +87,14 @@ class StatedSubject(Subject):
         """Numbers of the topics that have words."""
         return self.estimator.topics_in_use_
 
+    def shown_name(self, stated: str) -> str:
+        """Return what users call a variable, or a part of one: as the summary of the estimator does."""
+        return stated if self.estimator is None else self.estimator._shown_name(stated)
+
+    def _interval_remark(self) -> str:
+        remark = self.posterior.interval_remark
+        return remark if self.estimator is None else self.estimator._in_shown_names(remark)
+
     @cached_property
     def hidden(self) -> list[str]:
         """Names of the hidden variables of the rows, without those that only serve to state another, as its link."""
@@ -143,6 +151,7 @@ class StatedSubject(Subject):
         return {
             "kind": self._kind() if self.estimator is None else self.estimator._kind_in_words,
             "objective": "objective" if is_point else "ELBO",
+            "interval_remark": self._interval_remark(),
             "rows": (self.posterior.data_summary or {}).get("rows"),
             "call": self._call(),
             "remarks": self._remarks(),
