@@ -4,6 +4,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from invariants.registry import CASES
 
@@ -399,3 +400,23 @@ def test_checks_of_a_mixture_are_called_as_its_columns():
     mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(X)
     mixture.about_ = {"columns": ["eruptions", "waiting"]}
     assert [own["name"] for own in gather(mixture, X)["checks"]["replicates"]] == ["eruptions", "waiting"]
+
+
+def test_states_come_before_the_model_without_names_of_code():
+    rows = np.repeat([0.0, 4.0, 0.0, 4.0], 10)[:, None] + np.random.default_rng(0).normal(size=(40, 1))
+    data = {"X": rows, "lengths": [20, 20]}
+    hmm = cv.HiddenMarkovModel(2, random_state=0).fit(rows, lengths=[20, 20])
+    page = page_of(hmm, data)
+    assert page.index('id="rows"') < page.index('id="statement"')
+    facts = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page))
+    assert [facts[name] for name in ("Rows", "Sequences", "Columns", "States")] == ["40", "2", "1", "2"]
+    assert "States, along the most probable path" in page
+
+
+@pytest.mark.slow
+def test_words_and_clusters_come_before_the_model():
+    table = pd.DataFrame({"size": np.arange(40) % 20, "kind": np.repeat(["a", "b"], 20)})
+    assert "Clusters of 40 rows" in page_of(cv.MixedMixture(2, random_state=0).fit(table), table)
+    counts = np.array([[3, 1, 0, 0], [0, 0, 2, 4]] * 5)
+    page = page_of(cv.LatentDirichletAllocation(2, random_state=0).fit(counts), counts)
+    assert page.index('id="pictures"') < page.index('id="rows"') < page.index('id="statement"')

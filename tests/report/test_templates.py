@@ -8,14 +8,27 @@ import pytest
 import caviar as cv
 from caviar.report.html.mixture import MixtureSubject
 from caviar.report.html.section import rendered
-from caviar.report.html.stated import MixedMixtureSubject, MixedModelSubject, StatedSubject
+from caviar.report.html.stated import (
+    MixedMixtureSubject,
+    MixedModelSubject,
+    SequencesSubject,
+    StatedSubject,
+    TopicsSubject,
+)
 
 TEMPLATES = {
     path.name: path.read_text(encoding="utf-8")
     for path in (files("caviar.report.html") / "templates").iterdir()
     if path.name.endswith(".html")
 }
-SUBJECTS = (MixtureSubject, MixedMixtureSubject, MixedModelSubject, StatedSubject)
+SUBJECTS = (
+    MixtureSubject,
+    MixedMixtureSubject,
+    MixedModelSubject,
+    SequencesSubject,
+    StatedSubject,
+    TopicsSubject,
+)
 SECTIONS = {section.template: section for own in SUBJECTS for section in own.sections}
 
 
