@@ -241,9 +241,10 @@ def interval_remark(estimator: Any) -> str:
     """Return what is to be known of the intervals of a mixture; empty where it gives none."""
     first = cv.report.component_table(estimator)[0]
     told = [estimate for estimate in (first.weight, *first.mean) if estimate is not None]
-    return (
-        in_options(estimator.posterior_.interval_remark) if any(own.low is not None for own in told) else ""
-    )
+    if not any(own.low is not None for own in told):
+        return ""
+    # that of the summary has the names of the attributes, where the posterior has those of the stated model
+    return in_options(estimator.summary(max_rows=1).remark)
 
 
 def _say_moves(console: Console, moves: Any) -> None:
