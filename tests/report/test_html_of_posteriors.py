@@ -411,6 +411,11 @@ def test_states_come_before_the_model_without_names_of_code():
     facts = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page))
     assert [facts[name] for name in ("Rows", "Sequences", "Columns", "States")] == ["40", "2", "1", "2"]
     assert "States, along the most probable path" in page
+    assert {entry["variable"] for entry in gather(hmm, data)["entries"]} >= {
+        "means",
+        "precisions as sd",
+        "transition",
+    }
 
 
 @pytest.mark.slow

@@ -29,6 +29,8 @@ class Pictures(Section):
             "cells": cells_of(figures),
             "topics": topics_of(subject, figures),
         }
+        for drawn in [*own["intervals"], *own["cells"]]:
+            drawn["name"] = subject.shown(drawn["name"])
         return {"pictures": own}
 
     def figures(self, page: Page) -> dict[str, Any]:

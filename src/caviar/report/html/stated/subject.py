@@ -8,6 +8,7 @@ from typing import Any
 
 from ...._errors import DataError, ParameterError
 from ....estimators._components import column_names
+from ....estimators._saveable import Saveable
 from ....estimators.mixed_models.columns import Rows as Table
 from ....estimators.mixed_models.design import NEW
 from ....language import Categorical, Data, MarkovChain
@@ -126,6 +127,11 @@ class StatedSubject(Subject):
     def words_of_labels(self) -> dict[str, str]:
         """What hidden labels of an estimator, whose names the user has not chosen, are called."""
         return {} if self.estimator is None else {"z": "cluster", "s": "state"}
+
+    def shown(self, name: str) -> str:
+        """Return what users call a variable, its part, or its part as a standard deviation: as the summary does."""
+        whole, as_sd, _ = name.partition(" as sd")
+        return f"{self.estimator._shown_name(whole)}{as_sd}" if isinstance(self.estimator, Saveable) else name
 
     def findings(self) -> list[dict[str, str]]:
         return findings_of(self, self.fit, self.rows)

@@ -32,13 +32,13 @@ class Variables(Section):
         for own in [*subject.figures, *standard_deviations(subject.posterior, subject.figures)]:
             places, left = own.places(_MOST_ENTRIES)
             if left:
-                left_out[own.name] = left
+                left_out[subject.shown(own.name)] = left
             prior = _prior_of(subject.posterior, own, subject.data or {})
             for place in places:
                 figures = dict(zip(("mean", "sd", "low", "high"), own.at(place), strict=True))
                 entries.append(
                     {
-                        "variable": own.name,
+                        "variable": subject.shown(own.name),
                         "at": own.label(place),
                         **figures,
                         **_beside(prior, place, figures["low"], figures["high"]),
