@@ -425,3 +425,15 @@ def test_words_and_clusters_come_before_the_model():
     counts = np.array([[3, 1, 0, 0], [0, 0, 2, 4]] * 5)
     page = page_of(cv.LatentDirichletAllocation(2, random_state=0).fit(counts), counts)
     assert page.index('id="pictures"') < page.index('id="rows"') < page.index('id="statement"')
+
+
+def test_remarks_on_intervals_are_in_the_names_and_options_of_the_user(monkeypatch):
+    X = cv.datasets.load_faithful().values[:3]
+    with pytest.warns(cv.CaviarWarning, match="fewer than the 5 components"):
+        mixture = cv.BayesianGaussianMixture(5, random_state=0).fit(X)
+    assert "An entry of means has an infinite standard deviation" in gather(mixture)["fit"]["interval_remark"]
+    asked = property(lambda posterior: "fit with uncertainty='linear_response' to have it")
+    monkeypatch.setattr(type(mixture.posterior_), "interval_remark", asked)
+    assert gather(mixture)["fit"]["interval_remark"] == "fit with uncertainty='linear_response' to have it"
+    mixture.about_ = {"command": "caviar fit rows.csv"}
+    assert gather(mixture)["fit"]["interval_remark"] == "fit with --uncertainty linear-response to have it"

@@ -24,6 +24,8 @@ _MOST_LINES = 200
 """Lines of a table on a terminal; JSON holds them all."""
 _MOST_VALUES = 3
 """Categories of a column in the table."""
+_MOVES = {"split": "split", "merge": "merge", "delete": "deletion", "anew": "new start"}
+"""Kind of a move of a search -> what a user calls it."""
 
 
 class GaussianMixtureOfFile(Saved):
@@ -252,8 +254,8 @@ def _say_moves(console: Console, moves: Any) -> None:
     if moves:
         taken = [move for move in moves if move.accepted]
         kinds = ", ".join(
-            counted(count, kind)
-            for kind in ("split", "merge", "delete", "anew")
+            counted(count, in_words)
+            for kind, in_words in _MOVES.items()
             if (count := sum(move.kind == kind for move in taken))
         )
         say(

@@ -92,6 +92,10 @@ class Saveable(FitArguments):
         """Return what users call a variable of the stated model, or a part of one: as the attribute that has it."""
         return _OF_ATTRIBUTES.get(stated, stated)
 
+    def _in_shown_names(self, sentence: str) -> str:
+        """Return a sentence about the stated model with what users call its variables."""
+        return _PART.sub(lambda part: self._shown_name(part[0]), sentence)
+
     def _stated_name(self, shown: str) -> str:
         """Return the variable of the stated model that users call so; the name itself if there is none."""
         parts = (name + part for name in self.posterior_ for part in ("", ".mean", ".precision"))
@@ -122,8 +126,9 @@ class Saveable(FitArguments):
         title = f"{self._kind_in_words}: {self._objective_in_words} {value:.6f} nats, {status}"
         rows = tuple(replace(row, variable=self._shown_name(row.variable)) for row in found.rows)
         left_out = {self._shown_name(name): count for name, count in found.left_out.items()}
-        remark = _PART.sub(lambda part: self._shown_name(part[0]), found.remark)
-        return replace(found, title=title, rows=rows, left_out=left_out, remark=remark)
+        return replace(
+            found, title=title, rows=rows, left_out=left_out, remark=self._in_shown_names(found.remark)
+        )
 
     def _repr_html_inner(self) -> str:
         """Return scikit-learn's page on the arguments, and below it what was learnt."""
