@@ -6,15 +6,10 @@ from importlib.resources import files
 import pytest
 
 import caviar as cv
+from caviar.report.html.known import SequencesSubject, TopicsSubject
 from caviar.report.html.mixture import MixtureSubject
 from caviar.report.html.section import rendered
-from caviar.report.html.stated import (
-    MixedMixtureSubject,
-    MixedModelSubject,
-    SequencesSubject,
-    StatedSubject,
-    TopicsSubject,
-)
+from caviar.report.html.stated import MixedMixtureSubject, MixedModelSubject, StatedSubject
 
 TEMPLATES = {
     path.name: path.read_text(encoding="utf-8")

@@ -16,16 +16,11 @@ from ..._errors import DataError, ParameterError
 from ...estimators import HiddenMarkovModel, LatentDirichletAllocation, MixedMixture, MixedModel
 from ...files.whole import replacing
 from ...posterior.posterior import Posterior
+from .known import SequencesSubject, TopicsSubject
 from .mixture import MixtureSubject
 from .provenance import file_name
 from .section import rendered
-from .stated import (
-    MixedMixtureSubject,
-    MixedModelSubject,
-    SequencesSubject,
-    StatedSubject,
-    TopicsSubject,
-)
+from .stated import MixedMixtureSubject, MixedModelSubject, StatedSubject
 from .subject import Subject
 
 _SCRIPTS = ("elements.js", "tables.js", "filters.js", "axes.js")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .known import SequencesSubject, TopicsSubject
 from .subject import MixedMixtureSubject, MixedModelSubject, StatedSubject
 
-__all__ = ["MixedMixtureSubject", "MixedModelSubject", "SequencesSubject", "StatedSubject", "TopicsSubject"]
+__all__ = ["MixedMixtureSubject", "MixedModelSubject", "StatedSubject"]

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ....estimators._components import column_names
-from ..checks import Checks
-from ..shared import Progress, Quality, Reproduce, Trust
-from .pictures import Pictures
-from .rows import Rows
-from .statement import Statement
-from .subject import StatedSubject
-from .variables import Variables
+from ...estimators._components import column_names
+from .checks import Checks
+from .shared import Progress, Quality, Reproduce, Trust
+from .stated import StatedSubject
+from .stated.pictures import Pictures
+from .stated.rows import Rows
+from .stated.statement import Statement
+from .stated.variables import Variables
 
 
 class SequencesSubject(StatedSubject):
