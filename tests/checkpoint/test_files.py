@@ -87,7 +87,7 @@ def test_a_changed_byte_is_refused_or_changes_nothing(standing, undisturbed):
 def test_other_files_are_refused_and_stay(content, tmp_path):
     path = tmp_path / "eruptions.csv"
     path.write_bytes(content)
-    assert "Choose another path" in refusal(path)
+    assert "choose another path" in refusal(path)
 
 
 def test_a_saved_model_is_no_checkpoint_and_a_checkpoint_no_saved_model(tmp_path, standing):

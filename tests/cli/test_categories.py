@@ -294,7 +294,7 @@ def test_too_many_values_and_empty_columns(run):
     assert "has more than 50 different values, too many for categories" in result.stderr
     empty = "SELECT range AS a, NULL::VARCHAR AS name FROM range(9)"
     result = run("fit", "--sql", empty, "--non-numeric", "categorical", "-k", 1, "--json")
-    assert "left out, for not all their entries are numbers: name" in result.stderr
+    assert "left out, because not all entries are numbers: name" in result.stderr
     assert json.loads(result.stdout)["columns"] == ["a"]
 
 

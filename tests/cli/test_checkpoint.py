@@ -62,9 +62,9 @@ def test_the_checkpoint_of_another_command_is_an_error_in_words(run, eruptions, 
     assert "this fit has ended; its result is taken from there" in told.stderr
     refused = run(*command, "-k", 3)
     assert refused.exit_code == 2
-    assert "is the checkpoint of another fit: its model was another" in refused.stderr
+    assert "is the checkpoint of another fit: its model differs" in refused.stderr
     refused = run(*command, "--seed", 5)
-    assert "its seed was another" in refused.stderr
+    assert "its seed differs" in refused.stderr
     before = eruptions.read_bytes()
     assert run(*command[:-3], "--checkpoint", eruptions).exit_code == 2
     assert eruptions.read_bytes() == before

@@ -21,13 +21,13 @@ def test_by_default_they_are_refused_and_the_choices_are_named(run, eruptions):
 def test_dropped_columns_are_named(run, eruptions):
     result = run("fit", eruptions, "--non-numeric", "drop", "--json", "--seed", 0)
     assert json.loads(result.stdout)["columns"] == ["eruptions", "waiting"]
-    assert "left out, for not all their entries are numbers: kind" in result.stderr
+    assert "left out, because not all entries are numbers: kind" in result.stderr
 
 
 @pytest.mark.slow
 def test_quiet_does_not_hide_that_columns_were_left_out(run, eruptions):
     result = run("fit", eruptions, "--non-numeric", "drop", "--seed", 0, "-q")
-    assert result.stderr == "warning: left out, for not all their entries are numbers: kind\n"
+    assert result.stderr == "warning: left out, because not all entries are numbers: kind\n"
 
 
 @pytest.mark.thinned(2)

@@ -68,7 +68,7 @@ def test_steps_ahead(run, model, days, tmp_path):
 
 def test_show_and_sample(run, model):
     shown = run("show", model).stdout
-    assert "hidden Markov model of gaussian rows, 2 states, 60 rows in 2 sequences" in shown
+    assert "hidden Markov model of Gaussian rows, 2 states, 60 rows in 2 sequences" in shown
     assert "steps it lasts" in shown
     told = json.loads(run("show", model, "--json").stdout)
     np.testing.assert_allclose(told["transition"], cv.load(model).transition_)

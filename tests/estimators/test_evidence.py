@@ -46,7 +46,7 @@ def test_estimators_of_several_kinds_are_compared_by_their_table():
 def test_what_has_no_evidence_is_refused():
     rows = np.arange(12.0)[:, None]
     with pytest.raises(
-        cv.ParameterError, match="'g' is a GaussianMixture that is not fitted or has no evidence"
+        cv.ParameterError, match="'g', of type GaussianMixture, is not fitted or has no evidence"
     ):
         cv.compare({"g": cv.GaussianMixture(2, random_state=0).fit(rows)}, rows)
     with pytest.raises(cv.DataError, match="expected the data of the fit"):

@@ -112,3 +112,11 @@ def test_data_sets_are_tables():
         cv.BayesianGaussianMixture(2).fit(penguins)
     with pytest.raises(TypeError, match="columns 'species', 'island', 'sex' have words"):
         np.asarray(penguins)
+
+
+@pytest.mark.parametrize(
+    "estimator", [cv.GaussianMixture(2), cv.MixedMixture(2), cv.LatentDirichletAllocation(2)]
+)
+def test_a_mapping_of_columns_is_refused_in_words(estimator):
+    with pytest.raises(cv.DataError, match=r"got a mapping \(dict\) of a, b\. .*pandas.DataFrame\(X\)"):
+        estimator.fit({"a": [1.0, 2.0], "b": ["x", "y"]})

@@ -49,6 +49,8 @@ def test_unknown_scales_are_refused_with_a_statement_that_would_do() -> None:
 def test_words_of_others_are_answered_with_ours() -> None:
     with pytest.raises(AttributeError, match=r"no attribute 'HalfCauchy'; state the inverse variance"):
         cv.HalfCauchy  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'GaussianHMM'; its name is HiddenMarkovModel"):
+        cv.GaussianHMM  # noqa: B018
     with pytest.raises(AttributeError, match=r"no attribute 'sigmoid'; its name is logistic"):
         cv.sigmoid  # noqa: B018
     with pytest.raises(AttributeError, match=r"no attribute 'Nonsense'$"):

@@ -18,12 +18,17 @@ from plot.fits import (
 )
 
 
+def mixed():
+    return cv.MixedMixture(2, random_state=0, max_iter=2, tol=1.0).fit(FAITHFUL)
+
+
 @pytest.mark.parametrize(
     ("draw", "says"),
     [
         (lambda: cv.plot.elbo_trace(cv.BayesianGaussianMixture(2)), "call fit first"),
         (lambda: cv.plot.elbo_trace(3), "expected a posterior.*int"),
         (lambda: cv.plot.pairs(restarted(), FAITHFUL), "fitted mixture of Gaussians.*Posterior.*forest"),
+        (lambda: cv.plot.pairs(mixed(), FAITHFUL), "fitted mixture of Gaussians.*MixedMixture.*forest"),
         (lambda: cv.plot.density(cv.BayesianGaussianMixture(2), FAITHFUL), "after fit"),
         (lambda: cv.plot.density(penguins(), PENGUINS.values[:, 2:6]), "4; caviar.plot.pairs"),
         (lambda: cv.plot.pairs(faithful(), FAITHFUL, level=95), "between 0 and 1.*95"),

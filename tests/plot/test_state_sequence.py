@@ -1,6 +1,7 @@
 """States along time: the path is the most probable one, and each row is as high as its state is probable."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import caviar as cv
@@ -85,3 +86,14 @@ def test_categories_are_named_and_estimators_show_no_names_of_code():
     two = cv.HiddenMarkovModel(2, random_state=0).fit(numbers)
     assert cv.plot.state_sequence(two, numbers)[0].get_ylabel() == "value"
     assert "states, " in cv.plot.dendrogram(two, numbers).get_title()
+
+
+@pytest.mark.parametrize("emission", ["gaussian", "poisson"])
+def test_one_named_column_of_numbers_is_a_line(emission: str) -> None:
+    rows = pd.DataFrame({"mood": np.repeat([0.0, 4.0, 1.0], 6)})
+    hmm = cv.HiddenMarkovModel(2, emission=emission, random_state=0).fit(rows)
+    top = cv.plot.state_sequence(hmm, rows)[0]
+    low, high = top.get_ylim()
+    assert top.get_ylabel() == "mood"
+    assert low <= 0 < 4 <= high
+    assert top.lines[0].get_linestyle() == "-"

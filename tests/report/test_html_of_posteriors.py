@@ -4,6 +4,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from invariants.registry import CASES
 
@@ -399,3 +400,40 @@ def test_checks_of_a_mixture_are_called_as_its_columns():
     mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(X)
     mixture.about_ = {"columns": ["eruptions", "waiting"]}
     assert [own["name"] for own in gather(mixture, X)["checks"]["replicates"]] == ["eruptions", "waiting"]
+
+
+def test_states_come_before_the_model_without_names_of_code():
+    rows = np.repeat([0.0, 4.0, 0.0, 4.0], 10)[:, None] + np.random.default_rng(0).normal(size=(40, 1))
+    data = {"X": rows, "lengths": [20, 20]}
+    hmm = cv.HiddenMarkovModel(2, random_state=0).fit(rows, lengths=[20, 20])
+    page = page_of(hmm, data)
+    assert page.index('id="rows"') < page.index('id="statement"')
+    facts = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page))
+    assert [facts[name] for name in ("Rows", "Sequences", "Columns", "States")] == ["40", "2", "1", "2"]
+    assert "States, along the most probable path" in page
+    assert {entry["variable"] for entry in gather(hmm, data)["entries"]} >= {
+        "means",
+        "precisions as sd",
+        "transition",
+    }
+
+
+@pytest.mark.slow
+def test_words_and_clusters_come_before_the_model():
+    table = pd.DataFrame({"size": np.arange(40) % 20, "kind": np.repeat(["a", "b"], 20)})
+    assert "Clusters of 40 rows" in page_of(cv.MixedMixture(2, random_state=0).fit(table), table)
+    counts = np.array([[3, 1, 0, 0], [0, 0, 2, 4]] * 5)
+    page = page_of(cv.LatentDirichletAllocation(2, random_state=0).fit(counts), counts)
+    assert page.index('id="pictures"') < page.index('id="rows"') < page.index('id="statement"')
+
+
+def test_remarks_on_intervals_are_in_the_names_and_options_of_the_user(monkeypatch):
+    X = cv.datasets.load_faithful().values[:3]
+    with pytest.warns(cv.CaviarWarning, match="fewer than the 5 components"):
+        mixture = cv.BayesianGaussianMixture(5, random_state=0).fit(X)
+    assert "An entry of means has an infinite standard deviation" in gather(mixture)["fit"]["interval_remark"]
+    asked = property(lambda posterior: "fit with uncertainty='linear_response' to have it")
+    monkeypatch.setattr(type(mixture.posterior_), "interval_remark", asked)
+    assert gather(mixture)["fit"]["interval_remark"] == "fit with uncertainty='linear_response' to have it"
+    mixture.about_ = {"command": "caviar fit rows.csv"}
+    assert gather(mixture)["fit"]["interval_remark"] == "fit with --uncertainty linear-response to have it"

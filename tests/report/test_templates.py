@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import caviar as cv
+from caviar.report.html.known import SequencesSubject, TopicsSubject
 from caviar.report.html.mixture import MixtureSubject
 from caviar.report.html.section import rendered
 from caviar.report.html.stated import MixedMixtureSubject, MixedModelSubject, StatedSubject
@@ -17,7 +18,14 @@ TEMPLATES = {
     for path in (files("caviar.report.html") / "templates").iterdir()
     if path.name.endswith(".html")
 }
-SUBJECTS = (MixtureSubject, MixedMixtureSubject, MixedModelSubject, StatedSubject)
+SUBJECTS = (
+    MixtureSubject,
+    MixedMixtureSubject,
+    MixedModelSubject,
+    SequencesSubject,
+    StatedSubject,
+    TopicsSubject,
+)
 SECTIONS = {section.template: section for own in SUBJECTS for section in own.sections}
 
 

@@ -24,6 +24,8 @@ _MOST_LINES = 200
 """Lines of a table on a terminal; JSON holds them all."""
 _MOST_VALUES = 3
 """Categories of a column in the table."""
+_MOVES = {"split": "split", "merge": "merge", "delete": "deletion", "anew": "new start"}
+"""Kind of a move of a search -> what a user calls it."""
 
 
 class GaussianMixtureOfFile(Saved):
@@ -248,9 +250,10 @@ def interval_remark(estimator: Any) -> str:
     """Return what is to be known of the intervals of a mixture; empty where it gives none."""
     first = cv.report.component_table(estimator)[0]
     told = [estimate for estimate in (first.weight, *first.mean) if estimate is not None]
-    return (
-        in_options(estimator.posterior_.interval_remark) if any(own.low is not None for own in told) else ""
-    )
+    if not any(own.low is not None for own in told):
+        return ""
+    # that of the summary has the names of the attributes, where the posterior has those of the stated model
+    return in_options(estimator.summary(max_rows=1).remark)
 
 
 def _say_moves(console: Console, moves: Any) -> None:
@@ -258,8 +261,8 @@ def _say_moves(console: Console, moves: Any) -> None:
     if moves:
         taken = [move for move in moves if move.accepted]
         kinds = ", ".join(
-            counted(count, kind)
-            for kind in ("split", "merge", "delete", "anew")
+            counted(count, in_words)
+            for kind, in_words in _MOVES.items()
             if (count := sum(move.kind == kind for move in taken))
         )
         say(

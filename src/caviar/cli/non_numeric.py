@@ -55,7 +55,7 @@ def numbers_only(
     found = cv.data.numeric_query(data, choice.value, columns=columns, sql=sql)
     if found.dropped:
         # a warning and no progress, for the fit is one of fewer columns than were given
-        complain("warning", f"left out, for not all their entries are numbers: {listed(found.dropped)}")
+        complain("warning", f"left out, because not all entries are numbers: {listed(found.dropped)}")
     for name, values in found.categories.items():
         if not quiet:
             what = "columns of 0 and 1" if choice is NonNumeric.ONE_HOT else "categories"

@@ -22,6 +22,7 @@ from .saved import Saved
 from .speaking import counted, plain, say
 from .tables import read_for
 
+_EMISSIONS = {"gaussian": "Gaussian", "poisson": "Poisson", "categorical": "categorical"}
 _MOST_STATES = 12
 """States whose transitions are printed; JSON holds them all."""
 
@@ -160,7 +161,7 @@ class SequencesOfFile(Saved):
     def facts(self) -> dict[str, Any]:
         hmm = self.fitted
         return {
-            "kind": f"hidden Markov model of {hmm.emission} rows",
+            "kind": f"hidden Markov model of {_EMISSIONS[hmm.emission]} rows",
             "objective": "ELBO",
             "n_components": hmm.n_components_,
             "covariance_type": hmm.covariance_type if hmm.emission == "gaussian" else None,
@@ -232,7 +233,7 @@ def print_sequences(console: Console, hmm: cv.HiddenMarkovModel) -> None:
     rows = f", {counted(about['rows'], 'row')}" if isinstance(about.get("rows"), int) else ""
     if isinstance(about.get("sequences"), int):
         rows += f" in {counted(about['sequences'], 'sequence')}"
-    shape = f"{hmm.emission} rows"
+    shape = f"{_EMISSIONS[hmm.emission]} rows"
     if hmm.emission == "gaussian" and hmm.covariance_type != "full":
         shape += f" with {hmm.covariance_type} covariances"
     say(console, f"hidden Markov model of {shape}, {counted(hmm.n_components_, 'state')}{rows}", "bold")

@@ -35,6 +35,11 @@ def require_table(X: Any, hint: str = "") -> None:
     if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind not in "mM":
         return
     refuse_unmade(X)
+    if isinstance(X, Mapping):
+        raise DataError(
+            f"X must be a table of rows x columns; got a mapping ({type(X).__name__}) of {listed(list(map(str, X)))}. "
+            f"Make a table of its columns: pandas.DataFrame(X)"
+        )
     _require_two_axes(X, hint)
     # a table of Arrow has the names apart from its columns
     names = list(map(str, getattr(X, "column_names", getattr(X, "columns", ()))))

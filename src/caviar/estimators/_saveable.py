@@ -92,14 +92,14 @@ class Saveable(FitArguments):
         """Return what users call a variable of the stated model, or a part of one: as the attribute that has it."""
         return _OF_ATTRIBUTES.get(stated, stated)
 
+    def _in_shown_names(self, sentence: str) -> str:
+        """Return a sentence about the stated model with what users call its variables."""
+        return _PART.sub(lambda part: self._shown_name(part[0]), sentence)
+
     def _stated_name(self, shown: str) -> str:
         """Return the variable of the stated model that users call so; the name itself if there is none."""
         parts = (name + part for name in self.posterior_ for part in ("", ".mean", ".precision"))
         return next((own for own in parts if self._shown_name(own) == shown), shown)
-
-    def _in_shown_names(self, sentence: str) -> str:
-        """Return a sentence in which parts of joint factors have the names that users know."""
-        return _PART.sub(lambda part: self._shown_name(part[0]), sentence)
 
     def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
         """Return a table of the learned parameters: mean, standard deviation and central interval of each entry.

@@ -257,8 +257,8 @@ class FileKeeper:
         if differing:
             told = " and ".join(_difference(name, theirs[name], self._belongs[name]) for name in differing)
             raise CheckpointError(
-                f"{self._path} is the checkpoint of another fit: {told}. Make the same call to continue "
-                f"it. {REMEDY}"
+                f"{self._path} is the checkpoint of another fit: {told}. To continue that fit, repeat its "
+                f"call. {REMEDY}"
             )
         self._tell_other_arithmetic(document.get("computed_with"))
         return document
@@ -446,5 +446,5 @@ def _fresh_entropy() -> int:
 def _difference(name: str, theirs: Any, ours: Any) -> str:
     is_fingerprint = name == "seed" and (isinstance(theirs, str) or isinstance(ours, str))
     if is_fingerprint or name in ("model", "data", "init", "prior"):
-        return f"its {name} was another"
+        return f"its {name} {'differ' if name == 'data' else 'differs'}"
     return f"it had {name}={theirs!r}, and this call has {name}={ours!r}"

@@ -83,7 +83,7 @@ def mixture_of(fitted: Any, names: Sequence[str] | None) -> Mixture:
     ParameterError
         If it is not a mixture, not fitted, or has another number of columns than names.
     """
-    if not hasattr(fitted, "posterior_") or not hasattr(fitted, "weights_"):
+    if not is_gaussian_mixture(fitted):
         raise ParameterError(
             "expected a fitted mixture of Gaussians: a BayesianGaussianMixture, GaussianMixture or "
             f"KnownVarianceMixture after fit(X); got {type(fitted).__name__}. Of any other model, forest draws the "

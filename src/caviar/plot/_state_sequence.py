@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from .._errors import DataError, ParameterError
 from .._typing import AnyArray, Array
 from ..families import ChainMixture, ForecastMarkovChain, MarkovChain
+from ..language import Categorical
 from ._axes import hide_frame, in_style, ink, is_dark, muted, new_grid, shade
 from ._posterior_figures import names_along, placed, posterior_of
 from .colours import area_of, colours_of, line_of
@@ -174,7 +175,7 @@ def _draw_data(
         ax.set_ylabel(f"{told}, standardised")
         return
     at = (edges[1:] + edges[:-1]) / 2
-    levels = getattr(fitted, "categories_", None) or posterior.names.entries(name)
+    levels = _levels(fitted, name)
     if values.shape[1] == 1 and levels is not None:
         ax.plot(at, values[:, 0], "|", color=ink(), ms=5, mew=0.8)
         ax.set_yticks(range(len(levels)), list(map(str, levels)))
@@ -188,6 +189,14 @@ def _draw_data(
     ax.set_ylabel(labels[0] if values.shape[1] == 1 and columns is not None else told)
     if values.shape[1] > 1:
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _levels(fitted: Any, name: str) -> Any:
+    """Return the categories of the data; None where they are numbers, whose names are those of columns."""
+    posterior = posterior_of(fitted)
+    if not isinstance(posterior.model.variables[name], Categorical):
+        return None
+    return getattr(fitted, "categories_", None) or posterior.names.entries(name)
 
 
 def _runs(path: AnyArray, edges: Array) -> list[tuple[int, float, float]]:

@@ -260,7 +260,10 @@ class ShowsUncertainty(ABC):
         heavy = [name for name, sd in parts if sd is not None and np.isinf(sd).any()]
         if not heavy:
             return ""
-        return f" {', '.join(heavy)} has an infinite standard deviation: {HEAVY}. Its interval is that of the factor."
+        return (
+            f" An entry of {' and of '.join(heavy)} has an infinite standard deviation: {HEAVY}. Its interval is that "
+            f"of the factor."
+        )
 
     @property
     def interval_remark(self) -> str:

@@ -10,7 +10,7 @@ from .._errors import CheckpointError, DataError
 from .document import read, write
 from .packing import pack, unpack
 
-REMEDY = "Choose another path for checkpoint=, or delete the file, if nothing else is in it, to begin again"
+REMEDY = "To begin again, choose another path for checkpoint=, or delete the file if you need nothing in it"
 
 _KIND = "Checkpoint"
 

@@ -203,6 +203,6 @@ def refuse_what_has_no_weights(factors: Mapping[str, Any], problem: Problem, n_d
     reason = why_inexact(problem)
     if reason:
         raise ModelError(
-            f"the weights of draws from q need p(x, globals): {reason}. Where factors= took a joint factor apart, "
+            f"draws from the fit have no exact weights here: {reason}. Where factors= took a joint factor apart, "
             f"leave it out; or check the fit by caviar.testing.check_model"
         )

@@ -233,8 +233,8 @@ def _require_comparable(posteriors: Any) -> None:
     for name, own in posteriors.items():
         if not isinstance(own, _HasEvidence):
             raise ParameterError(
-                f"posteriors must come from Model.fit, or be fitted estimators with priors; '{name}' is a "
-                f"{type(own).__name__} that is not fitted or has no evidence. Fit it first; compare GaussianMixtures "
+                f"posteriors must come from Model.fit, or be fitted estimators with priors; '{name}', of type "
+                f"{type(own).__name__}, is not fitted or has no evidence. Fit it first; compare GaussianMixtures "
                 f"by their bic"
             )
     observed = {name: own.observed_names for name, own in posteriors.items()}

@@ -18,8 +18,8 @@ MEAN_FIELD = "Intervals are those of mean field, and may be too narrow"
 LINEAR_RESPONSE = "Standard deviations and intervals are those of linear response."
 SECOND_ORDER = "Means, standard deviations and intervals are corrected to second order."
 HEAVY = (
-    "its factor has such long tails where the data say almost nothing, for example in a component without rows, whose "
-    "factor is the prior"
+    "the data say almost nothing about it, as in a component without rows, so its factor keeps the long tails of the "
+    "prior"
 )
 """Why the standard deviation of an entry is infinite under its own factor."""
 _MUCH_OF_SD, _MUCH_WIDER = 0.5, 1.4

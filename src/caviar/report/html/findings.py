@@ -90,7 +90,7 @@ def ascent(fit: Mapping[str, Any]) -> dict[str, str]:
     """Return whether the objective rose all the way, as it must where updates are exact."""
     slack = 1e-9 * max(1.0, abs(fit["elbo"]))
     if fit["largest_fall"] <= slack and fit["rise"] <= _SETTLED * max(1.0, abs(fit["elbo"])):
-        text = f"The start had already brought the {fit['objective']} to its end, so there was no rise to look at."
+        text = f"The start was already at the end: no iteration changed the {fit['objective']} by much."
         return finding("info", "Settled from the start", text)
     if fit["largest_fall"] <= slack:
         return finding("good", "Never fell", f"The {fit['objective']} rose at every iteration, as it must.")

@@ -13,9 +13,10 @@ from importlib.resources import files
 from typing import Any
 
 from ..._errors import DataError, ParameterError
-from ...estimators import MixedMixture, MixedModel
+from ...estimators import HiddenMarkovModel, LatentDirichletAllocation, MixedMixture, MixedModel
 from ...files.whole import replacing
 from ...posterior.posterior import Posterior
+from .known import SequencesSubject, TopicsSubject
 from .mixture import MixtureSubject
 from .provenance import file_name
 from .section import rendered
@@ -164,6 +165,10 @@ def _subject_of(fitted: Any, data: Any, source: str | None) -> Subject:
         return MixedModelSubject(fitted, data, source)
     if isinstance(fitted, MixedMixture):
         return MixedMixtureSubject(fitted, data, source)
+    if isinstance(fitted, HiddenMarkovModel):
+        return SequencesSubject(fitted, data, source)
+    if isinstance(fitted, LatentDirichletAllocation):
+        return TopicsSubject(fitted, data, source)
     is_mixture = hasattr(fitted, "means_") and hasattr(fitted, "weights_")
     return (MixtureSubject if is_mixture else StatedSubject)(fitted, data, source)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
+from ...estimators._saveable import Saveable
 from ...posterior.posterior import Posterior
 from .checks import checks_of
 from .numbers import number
@@ -22,6 +23,8 @@ class Subject(ABC):
 
     sections: ClassVar[tuple[Section, ...]]
     """The sections of the page, in their order."""
+    estimator: Any
+    """The estimator around the posterior; None for a stated model."""
     posterior: Posterior
     about: Mapping[str, Any]
     """The facts kept with the fit: source, command, versions, ..."""
@@ -71,6 +74,16 @@ class Subject(ABC):
         return {}
 
     @property
+    def interval_remark(self) -> str:
+        """Where the intervals come from, in the names and options that the user of an estimator or command knows."""
+        remark = self.posterior.interval_remark
+        if isinstance(self.estimator, Saveable):
+            remark = self.estimator._in_shown_names(remark)
+        if self.about.get("command"):
+            remark = remark.replace("uncertainty='linear_response'", "--uncertainty linear-response")
+        return remark
+
+    @property
     def offset(self) -> float:
         """The objective of the page minus that of the posterior, in nats."""
         return 0.0
@@ -85,7 +98,7 @@ class Subject(ABC):
             "query": about.get("query"),
             "command": about.get("command"),
             "fitted_with": dict(about.get("versions") or known_versions(self.posterior)),
-            "interval_remark": self.posterior.interval_remark,
+            "interval_remark": self.interval_remark,
             **self.own_facts(),
         }
 

@@ -135,7 +135,7 @@ class MixtureSubject(Subject):
             "class": type(estimator).__name__,
             "objective": estimator._objective_in_words,
             "is_point": is_point,
-            "interval_remark": "" if is_point else self.posterior.interval_remark,
+            "interval_remark": "" if is_point else self.interval_remark,
             "n_components": len(estimator.weights_),
             "used": self.used,
             "covariance_type": getattr(estimator, "covariance_type", None),

@@ -72,7 +72,7 @@ def _distance(subject: Any, data: Mapping[str, Any]) -> dict[str, str] | None:
         found = subject.posterior.diagnose(data, n_draws=n_draws, seed=0)
     except CaviarError as error:
         reason = str(error).partition(". ")[0].rstrip(".")
-        return finding("info", title, f"Draws cannot show it: {reason}.")
+        return finding("info", title, f"Not checked: {reason}.")
     return _told_by_draws(found, n_draws, title)
 
 
@@ -98,8 +98,8 @@ def _told_by_draws(found: Any, n_draws: int, title: str) -> dict[str, str]:
         return finding("note", title, text)
     if found.pareto_k >= 0.5:
         text = (
-            f"This fit is near the exact posterior, not close to it: intervals may be too narrow. The ELBO is at least "
-            f"about {gap:.2g} nats below the log evidence. ({figure}, between 0.5 and 0.7.)"
+            f"This fit is only fairly close to the exact posterior: means are useful, but intervals may be too narrow. "
+            f"The ELBO is at least about {gap:.2g} nats below the log evidence. ({figure}, between 0.5 and 0.7.)"
         )
         return finding("note", title, text)
     if found.pareto_k + found.pareto_k_error >= 0.5:

@@ -24,12 +24,13 @@ class Pictures(Section):
 
     def gather(self, subject: Any) -> dict[str, Any]:
         figures = subject.drawn
-        own = {
-            "intervals": intervals_of(figures),
-            "cells": cells_of(figures),
-            "topics": topics_of(subject, figures),
+        return {
+            "pictures": {
+                "intervals": intervals_of(figures),
+                "cells": cells_of(figures),
+                "topics": topics_of(subject, figures),
+            }
         }
-        return {"pictures": own}
 
     def figures(self, page: Page) -> dict[str, Any]:
         return page["pictures"]

@@ -70,6 +70,7 @@ def rows_of(subject: Any) -> dict[str, Any] | None:
     _add_held_out(subject, found)
     for own in [*found["chains"], *found["groups"]]:
         own["labels"] = subject.posterior.names.entries(own["name"])
+        own["word"] = subject.words_of_labels.get(own["name"])
     return found
 
 

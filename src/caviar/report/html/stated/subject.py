@@ -8,6 +8,7 @@ from typing import Any
 
 from ...._errors import DataError, ParameterError
 from ....estimators._components import column_names
+from ....estimators._saveable import Saveable
 from ....estimators.mixed_models.columns import Rows as Table
 from ....estimators.mixed_models.design import NEW
 from ....language import Categorical, Data, MarkovChain
@@ -89,11 +90,7 @@ class StatedSubject(Subject):
 
     def shown_name(self, stated: str) -> str:
         """Return what users call a variable, or a part of one: as the summary of the estimator does."""
-        return stated if self.estimator is None else self.estimator._shown_name(stated)
-
-    def _interval_remark(self) -> str:
-        remark = self.posterior.interval_remark
-        return remark if self.estimator is None else self.estimator._in_shown_names(remark)
+        return self.estimator._shown_name(stated) if isinstance(self.estimator, Saveable) else stated
 
     @cached_property
     def hidden(self) -> list[str]:
@@ -151,7 +148,7 @@ class StatedSubject(Subject):
         return {
             "kind": self._kind() if self.estimator is None else self.estimator._kind_in_words,
             "objective": "objective" if is_point else "ELBO",
-            "interval_remark": self._interval_remark(),
+            "interval_remark": self.interval_remark,
             "rows": (self.posterior.data_summary or {}).get("rows"),
             "call": self._call(),
             "remarks": self._remarks(),
