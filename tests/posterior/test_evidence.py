@@ -341,7 +341,7 @@ def test_models_side_by_side():
     assert "only the ELBO" in bounds.remark
     assert "<p>For &#x27;first&#x27;" in bounds._repr_html_()
     assert "<p>" not in found._repr_html_()
-    with pytest.raises(cv.ParameterError, match=r"'k' is a KnownVarianceMixture that is not fitted"):
+    with pytest.raises(cv.ParameterError, match=r"'k', of type KnownVarianceMixture, is not fitted"):
         cv.compare({"none": fits["none"], "k": cv.KnownVarianceMixture()}, data)
     other = cv.Model(cv.Normal("z", 0.0, cv.Gamma("tau", 1, 1), plates=OBS)).fit({"z": y})
     with pytest.raises(cv.ModelError, match="observe the same variables"):
