@@ -47,10 +47,9 @@ def aligned(n: int) -> Array:
 
 
 @numba.njit(nogil=True, cache=True)
-def _of_members(most: int) -> tuple[Array, Array]:
-    """Return room for numbers of so many members and the rows of a cell, twice; the first has rows for no members."""
-    natural = aligned((most + TOGETHER) * CELL).reshape(most + TOGETHER, CELL)
-    return natural, aligned(most * CELL).reshape(most, CELL)
+def _of_members(most: int) -> Array:
+    """Return room for numbers of so many members and the rows of a cell, and for members that there are none of."""
+    return aligned((most + TOGETHER) * CELL).reshape(most + TOGETHER, CELL)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -96,7 +95,7 @@ def _naturals(by_feature: Array, members: AnyArray, matrix: Array, natural: Arra
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_MOST)
-def _weights(natural: Array, n: int, top: Array, wholes: Array) -> None:
+def _weights(natural: Array, n: int, top: Array) -> None:
     """Overwrite natural parameters of the first ``n`` members by exponentials of those from the largest, ``top``."""
     for v in range(CELL):
         top[v] = natural[0, v]
@@ -187,14 +186,14 @@ def add_cells(
     n_padded, most = matrix.shape[1], sizes.max()
     by_feature = aligned(n_padded * CELL).reshape(n_padded, CELL)
     by_row = aligned(CELL * n_padded).reshape(CELL, n_padded)
-    natural, wholes = _of_members(most)
+    natural = _of_members(most)
     top, total = np.empty(CELL), np.empty(CELL)
     for cell in range(len(sizes)):
         size, at = sizes[cell], CELL * cell
         own = members[starts[cell] : starts[cell] + size]
         _gather(given, cell, pairs, by_feature)
         _naturals(by_feature, own, matrix, natural)
-        _weights(natural, size, top, wholes)
+        _weights(natural, size, top)
         _totals(natural, size, total)
         found = _log_sum(total, counted, at)
         for v in range(CELL):
@@ -225,13 +224,13 @@ def rank(
     """
     n_padded, size = matrix.shape[1], pools.shape[1]
     by_feature = aligned(n_padded * CELL).reshape(n_padded, CELL)
-    natural, room = _of_members(size)
+    natural = _of_members(size)
     top, total, left, scores = np.empty(CELL), np.empty(CELL), np.empty(CELL), np.empty(size)
     for cell in range(len(pools)):
         at, own = CELL * cell, pools[cell]
         _gather(given, cell, pairs, by_feature)
         _naturals(by_feature, own, matrix, natural)
-        _weights(natural, size, top, room)
+        _weights(natural, size, top)
         _totals(natural, size, total)
         wholes[cell] = _log_sum(total, counted, at)
         for v in range(CELL):
@@ -310,7 +309,7 @@ def exchange(
     n_padded, (n_cells, size) = matrix.shape[1], places.shape
     most = size + found.shape[1]
     by_feature = aligned(n_padded * CELL).reshape(n_padded, CELL)
-    natural, wholes = _of_members(most)
+    natural = _of_members(most)
     top, total, before, rest = np.empty(CELL), np.empty(CELL), np.empty(CELL), np.empty(CELL)
     every, scores = np.empty(most, dtype=np.int64), np.empty(most)
     for cell in range(n_cells):
@@ -325,7 +324,7 @@ def exchange(
             continue
         _gather(given, cell, pairs, by_feature)
         _naturals(by_feature, every[:n], matrix, natural)
-        _weights(natural, n, top, wholes)
+        _weights(natural, n, top)
         _totals(natural, size, before)
         _totals(natural, n, total)
         for m in range(n):
