@@ -179,6 +179,24 @@ def test_crossed_groups_are_integrated_by_default():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("n_groups", [80, 1_500])
+def test_a_mixed_model_shows_the_spread_of_quadrature(n_groups):
+    """Also beside the place of a new group, which has no rows: its effect varies as groups do."""
+    folder = Path(__file__).parents[2] / "benchmarks"
+    spread = runpy.run_path(str(folder / "spread_between_groups.py"))
+    frame, successes = spread["drawn"](n_groups, 6, np.random.default_rng(4))
+    model = cv.MixedModel("y ~ 1 + (1 | g)", family="bernoulli").fit(frame)
+    assert model.posterior_.uncertainty == "integrated"
+    row = next(own for own in model.summary().rows if own.name == "g, Intercept")
+    mean, sd, lower, upper = spread["exact"](successes, 6)
+    assert row.mean == pytest.approx(mean, abs=0.05 * sd)
+    assert row.sd == pytest.approx(sd, rel=0.03)
+    assert (row.lower, row.upper) == pytest.approx((lower, upper), abs=0.1 * sd)
+    new = model.posterior_.sd("1 | g")[-1]
+    assert new == pytest.approx(np.hypot(row.mean, row.sd), rel=1e-3)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["bound", "expectation"])
 def test_factors_apart_show_the_same(method):
     apart, together = (fitted("probit", method, ALIKE, 10, **own)[0] for own in ({"factors": "apart"}, {}))

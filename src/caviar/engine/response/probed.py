@@ -42,11 +42,13 @@ class GivenByProbes(GivenByPasses):
 
     @property
     def is_available(self) -> bool:
-        """Whether one Gaussian factor alone meets the rows, whose expectations are in the ELBO, and all have rows."""
+        """Whether one Gaussian factor alone meets the rows, whose expectations are in the ELBO.
+
+        A repetition with nothing observed below it, as the place of a new group, says nothing to rows: it keeps what
+        its factor has at each value.
+        """
         problem = self._state.problem
         if problem.rows.maximises or not has_one_mode(problem) or not self._have_densities:
-            return False
-        if any(problem.bound.of(own).active is not None for own in problem.bound.latent):
             return False
         return len(self._shared) == 1 and not self._others_meet()
 
