@@ -107,6 +107,27 @@ def test_show_says_what_was_saved(run, model):
     assert any(line.startswith(f"ELBO {cv.load(model).elbo_:.4f} nats") for line in lines)
 
 
+def test_columns_that_name_the_rows_are_kept(run, model, eruptions, tmp_path):
+    query = "SELECT *, 'row ' || (row_number() OVER () - 1) AS name, DATE '2024-01-31' AS day FROM data"
+    run("predict", model, eruptions, "--sql", query, "--keep", "name,day", "-o", tmp_path / "out.parquet")
+    run("predict", model, eruptions, "-o", tmp_path / "bare.parquet")
+    kept, bare = (cv.data.read_columns(tmp_path / name) for name in ("out.parquet", "bare.parquet"))
+    assert kept.column_names == ["name", "day", *bare.column_names]
+    assert kept.column("name").to_pylist() == [f"row {i}" for i in range(len(X))]
+    assert str(kept.schema.field("day").type) == "date32[day]"
+    assert kept.select(bare.column_names).equals(bare)
+    for given, words in (
+        (["--keep", "names"], "--keep names: there is no such column; there are kind, eruptions, waiting"),
+        (["--keep", ""], "--keep needs the name of a column"),
+        (["--keep", "eruptions", "--ahead", 3], "a forecast of --ahead has none"),
+        (["--sql", "SELECT *, 1 AS label FROM data", "--keep", "label"], "have a column 'label', too"),
+    ):
+        refused = run("predict", model, eruptions, *given, "-o", tmp_path / "no.csv")
+        assert refused.exit_code == 2
+        assert words in " ".join(refused.stderr.split())
+    assert not (tmp_path / "no.csv").exists()
+
+
 def test_intervals_are_called_what_they_are(run, model, tmp_path):
     remark = "Standard deviations and intervals are those of linear response."
     assert remark in " ".join(run("show", model).stdout.split())

@@ -245,7 +245,7 @@ def report(
     "caviar predict m.caviar new.csv -o labels.csv",
     "caviar predict m.caviar 'new/*.parquet' -o labels.parquet",
     "caviar predict m.caviar new.csv -o - | head",
-    "caviar predict regression.caviar new.csv -o predictions.csv",
+    "caviar predict regression.caviar new.csv -o predictions.csv --keep school,pupil",
     "caviar predict hmm.caviar days.csv --ahead 7 -o forecast.csv",
 )
 def predict(
@@ -261,6 +261,7 @@ def predict(
     ],
     data: options.Data = None,
     sql: options.Query = None,
+    keep: options.Kept = None,
     ahead: options.StepsAhead = None,
     interval: options.Interval = None,
     as_json: options.AsJson = False,
@@ -273,14 +274,24 @@ def predict(
     regressions, forecasts and your own model they are mean, sd and interval (lower, upper) of the missing columns, and
     the hidden variables of the rows.
 
-    Rows are in the order of DATA. Columns of the fit are found by name; for your own model, DATA may also be a NumPy
-    .npz file with an array for each variable.
+    Rows are in the order of DATA, and --keep copies columns that tell which is which. Columns of the fit are found by
+    name; for your own model, DATA may also be a NumPy .npz file with an array for each variable.
     """
     from .opening import predict_table
 
     require_rows(data, sql)
     _refuse_two_answers(output, as_json=as_json)
-    predict_table(model, data, sql, output, ahead=ahead, level=interval, as_json=as_json, quiet=quiet)
+    predict_table(
+        model,
+        data,
+        sql,
+        output,
+        keep=column_names_of(keep),
+        ahead=ahead,
+        level=interval,
+        as_json=as_json,
+        quiet=quiet,
+    )
 
 
 @taught(

@@ -17,7 +17,7 @@ from .sequences import SequencesOfFile
 from .speaking import counted, say, standard_error, standard_output
 from .stated import PosteriorOfFile, print_statement, statement_document
 from .steps import counting_parts
-from .tables import STANDARD, input_file, require_table, source_name, write_result
+from .tables import STANDARD, beside, input_file, kept_columns, require_table, source_name, write_result
 from .topics import TopicsOfFile
 
 _FIRST_SECTION = 50.0
@@ -137,6 +137,7 @@ def predict_table(
     sql: str | None,
     output: Path,
     *,
+    keep: list[str] | None,
     ahead: int | None,
     level: float | None,
     as_json: bool,
@@ -144,13 +145,17 @@ def predict_table(
 ) -> None:
     """Do what ``caviar predict`` does."""
     require_table(output, data, model)
+    if keep is not None and ahead is not None:
+        raise cv.DataError("--keep copies columns of rows, and a forecast of --ahead has none; leave one out")
     with input_file(data) as file:
         saved = opened(model)
+        kept = {} if keep is None else kept_columns(file, sql, keep)
         columns = (
             saved.predictions(file, sql, level=level, quiet=quiet)
             if ahead is None
             else saved.steps_ahead(file, sql, ahead, level or LEVEL)
         )
+    columns = beside(kept, columns)
     has_ends = any(name.endswith("_lower") for name in columns)
     _write_rows(
         output,

@@ -150,6 +150,15 @@ Columns = Annotated[
         default="all",
     ),
 ]
+Kept = Annotated[
+    str | None,
+    option(
+        "--keep",
+        metavar="A,B",
+        help="Columns of DATA to write before the predictions, such as one that names the rows.",
+        default="none",
+    ),
+]
 Mixture = Annotated[
     str | None,
     option(

@@ -138,6 +138,41 @@ def with_empty(columns: Sequence[str], sql: str | None) -> str | None:
     return f"SELECT *, {', '.join(f'NULL::DOUBLE AS {identifier(name)}' for name in columns)} FROM {source}"
 
 
+def kept_columns(file: str | None, sql: str | None, names: Sequence[str]) -> dict[str, Any]:
+    """Return columns of the rows as they are, by name.
+
+    Raises
+    ------
+    DataError
+        If the table has no such column, or the file is no table.
+    """
+    table = cv.data.read_columns(file, sql=sql)
+    if not names:
+        raise cv.DataError(f"--keep needs the name of a column; there are {listed(table.column_names)}")
+    for name in names:
+        if name not in table.column_names:
+            raise cv.DataError(
+                f"--keep {name}: there is no such column; there are {listed(table.column_names)}"
+            )
+    return {name: table.column(name) for name in names}
+
+
+def beside(kept: Mapping[str, Any], columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return kept columns, and those of predictions behind them.
+
+    Raises
+    ------
+    DataError
+        If two have the same name.
+    """
+    for name in kept:
+        if name in columns:
+            raise cv.DataError(
+                f"--keep {name}: the predictions have a column '{name}', too; rename it by --sql"
+            )
+    return {**kept, **columns}
+
+
 def require_table(output: Path, *inputs: str | Path | None) -> None:
     """Refuse a table that could not be written, or that is read."""
     if str(output) != STANDARD:
