@@ -199,7 +199,7 @@ def test_a_sample_has_the_names_and_can_be_read_again(run, saved, tmp_path):
 @pytest.mark.slow
 def test_a_report_names_columns_and_categories(run, saved, penguins, tmp_path):
     told = json.loads(run("report", saved, penguins, "-o", tmp_path / "r.html", "--json").stdout)
-    places = {entry["at"] for entry in told["entries"] if entry["variable"] == "species_probabilities"}
+    places = {entry["at"] for entry in told["entries"] if entry["variable"] == "species probabilities"}
     assert "Gentoo, component 0" in places
     quality = {line["name"]: line for line in told["quality"]}
     assert quality["species"]["mean"] is None
