@@ -37,7 +37,7 @@ def doubt_of(posterior: Any, pending: Any, shown: Uncertainty) -> str:
     names = separating_of(problem, posterior._factors, most=np.inf, is_normal_apart=False)
     if not names:
         return ""
-    can_be_mended = len(names) <= MOST_DIMENSIONS and any(own.members for own in problem.order)
+    can_be_mended = len(names) <= MOST_DIMENSIONS and sum(bool(own.members) for own in problem.order) == 1
     mend = _MEND if can_be_mended else ""
     if not problem.rows.maximises:
         return (
