@@ -118,6 +118,27 @@ class PendingTold(Pending):
 
 
 @dataclass(frozen=True, eq=False)
+class Judged(Source):
+    """Those that cost little enough, judged by all iterations of the fit when they are first asked for.
+
+    By then fits from other starts, and fits that this one continues, have been counted.
+
+    Attributes
+    ----------
+    within
+        Returns the best that costs at most as much as so many iterations.
+    """
+
+    within: Callable[[int], Source]
+
+    def settled(self, posterior: Any) -> Uncertainty:
+        return self.within(posterior._n_iter_in_all).settled(posterior)
+
+    def told_by(self, tell: Tell) -> Source:
+        return Judged(lambda n_iterations: self.within(n_iterations).told_by(tell))
+
+
+@dataclass(frozen=True, eq=False)
 class PendingToSecondOrder(Pending):
     """Those to second order, computed when they are first asked for.
 
