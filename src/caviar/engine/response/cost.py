@@ -174,9 +174,7 @@ def is_cheap_to_profile(problem: Problem, n_rows: int, n_numbers: int) -> bool:
     return n_numbers * _OF_PROFILE * operations_of_a_pass(problem, n_rows) <= _OF_ALL_PROFILES
 
 
-def is_cheap_to_integrate(
-    problem: Problem, factors: Mapping[Variable, Any], n_rows: int, n_numbers: int
-) -> bool:
+def is_cheap_to_integrate(problem: Problem, factors: Mapping[Any, Any], n_rows: int, n_numbers: int) -> bool:
     """Return whether fits with linear response at a lattice of values of some numbers cost very little.
 
     Parameters

@@ -161,8 +161,11 @@ class PendingToSecondOrder(Pending):
             with suppress(ModelError):
                 found = response.corrected(left_out)
         if found is not None and not found.is_far_from(widths):
+            with suppress(ModelError, np.linalg.LinAlgError):
+                return posterior._beside(self, response, found) or found
             return found
-        for tell in (posterior._integrated_by_rows, posterior._integrated_in_rows):
+        tells = posterior._integrated_by_rows, posterior._integrated_in_rows, posterior._integrated_over_scale
+        for tell in tells:
             with suppress(ModelError, np.linalg.LinAlgError):
                 integrated = tell(self)
                 if integrated is not None:
@@ -228,6 +231,7 @@ class AskedIntegrated(Asked):
             posterior._integrated,
             posterior._integrated_by_rows,
             partial(posterior._integrated_in_rows, at_any_cost=True),
+            partial(posterior._integrated_over_scale, at_any_cost=True),
         )
         for tell in tells:
             with suppress(CaviarError, np.linalg.LinAlgError, OSError):
