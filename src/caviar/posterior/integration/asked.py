@@ -24,10 +24,10 @@ from ...engine.rows.row_map import RowMap
 from ...language.in_expectation import in_expectation
 from ..linear_response import LinearResponse
 from ..shared_factors import Factored
-from ..uncertainty.known import Corrected, Tell, Uncertainty
+from ..uncertainty.known import Corrected, Tell, Uncertainty, Widths
 from ..uncertainty.pending import Pending
 from .at_once import MOST_NUMBERS, integral_of, means_of, separating_of
-from .doubts import doubt_of
+from .doubts import doubt_of, doubt_of_series
 from .fits_at_values import arguments_of, fits_at_values
 from .integrated import IntegratedPosterior
 from .lattice_of_fits import MOST_DIMENSIONS, integral_of_fits
@@ -190,6 +190,10 @@ class Integrates(Factored):
     def _doubt(self, pending: Pending, shown: Uncertainty) -> str:
         """Say why figures of linear response or of the factors may be wrong; empty if nothing says so."""
         return doubt_of(self, pending, shown)
+
+    def _doubt_of_series(self, pending: Pending, response: Any, shown: Widths) -> str:
+        """Say how far second order would change figures of linear response; empty if not by much."""
+        return doubt_of_series(self, pending, response._response, shown)
 
     def _in_expectation(self, pending: Pending) -> Integrates:
         """Return the fit with the expected logarithms of links in the ELBO, and sums in one factor.

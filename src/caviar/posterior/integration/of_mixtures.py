@@ -32,7 +32,7 @@ _PASSES, _OPERATIONS = 1_000, 1e9
 
 
 def scale_shared_by_components(problem: Problem, factors: Any) -> str | None:
-    """Return the name of the one positive number that all components share; None where there is none, or several."""
+    """Return the name of the positive number that all components share; None unless there is exactly one."""
     if problem.chains or not any(own.labels for own in problem.factors):
         return None
     alone = {name for pair in meeting(problem) if len(pair) == 1 for name in pair}

@@ -75,6 +75,12 @@ class Pending(Source):
     def _told(self, posterior: Any, response: Any, left_out: Collection[str]) -> Widths:
         return response.widths(left_out)
 
+    def _with_doubt_of_series(self, posterior: Any, response: Any, widths: Widths) -> Widths:
+        """Return linear response with a sentence on how far second order would change it, if that is much."""
+        with suppress(ModelError, np.linalg.LinAlgError):
+            return widths.doubted(posterior._doubt_of_series(self, response, widths))
+        return widths
+
 
 @dataclass(frozen=True, eq=False)
 class PendingIntegrated(Pending):
@@ -171,7 +177,7 @@ class PendingToSecondOrder(Pending):
                 if integrated is not None:
                     return integrated
         if found is None:
-            return widths
+            return self._with_doubt_of_series(posterior, response, widths)
         return widths.doubted(found.doubt_of(widths)) if found.limited else found
 
 
@@ -188,6 +194,9 @@ class Asked(Pending):
     executor: Any = field(default=None, repr=False)
     of: ClassVar[str] = Widths.kind
     """What it asks for."""
+
+    def _told(self, posterior: Any, response: Any, left_out: Collection[str]) -> Widths:
+        return self._with_doubt_of_series(posterior, response, super()._told(posterior, response, left_out))
 
     def begun(self, posterior: Any) -> Uncertainty:
         found = _found(
