@@ -24,6 +24,9 @@ is given.
 With --markdown the lines are those of the table in docs/uncertainty.md.
 With --integrated the column "response" is that of posterior.integrated over a precision.
 With --new-rows the intervals are those of 50 new rows of each data set, as ``predict`` gives them from each of the two.
+
+It is not called ``coverage.py``: numba imports the package ``coverage`` if there is one, and would find a script of
+this name beside any benchmark that it runs in.
 """
 
 from __future__ import annotations

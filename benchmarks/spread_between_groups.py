@@ -2,6 +2,8 @@
 
     python benchmarks/spread_between_groups.py
     python benchmarks/spread_between_groups.py --seed 1 --designs 60x5 1000x5
+    python benchmarks/spread_between_groups.py --designs 5000x10
+    python benchmarks/spread_between_groups.py --designs 20000x10 --uncertainty integrated
 
 Quadrature is over the intercept, the spread and the effect of each group, with the priors of `MixedModel`: a Normal
 with standard deviation 2.5, and a half-t with 4 degrees of freedom and scale 2.5. It prints a table in Markdown.
@@ -32,9 +34,27 @@ def drawn(n_groups: int, size: int, rng: np.random.Generator) -> tuple[dict[str,
 def exact(successes: np.ndarray, size: int) -> tuple[float, float, float, float]:
     """Return mean, standard deviation and 95% interval of the spread.
 
-    Groups with as many successes are alike.
+    Groups with as many successes are alike. The second grid is where the first has its mass.
     """
     levels, spreads = np.linspace(-3.0, 3.5, 105), np.geomspace(0.02, 8.0, 500)
+    for last in (False, True):
+        density = density_at(levels, spreads, successes, size)
+        of_level, of_spread = density.sum(axis=1), density.sum(axis=0)
+        if not last:
+            ends = [
+                own[weights > 1e-7 * weights.max()][[0, -1]]
+                for own, weights in ((levels, of_level), (spreads, of_spread))
+            ]
+            levels, spreads = np.linspace(*ends[0], 61), np.geomspace(*ends[1], 500)
+    share = of_spread / of_spread.sum()
+    mean = float(share @ spreads)
+    below = np.cumsum(share) - 0.5 * share
+    low, high = np.interp([0.025, 0.975], below, spreads)
+    return mean, math.sqrt(float(share @ (spreads - mean) ** 2)), float(low), float(high)
+
+
+def density_at(levels: np.ndarray, spreads: np.ndarray, successes: np.ndarray, size: int) -> np.ndarray:
+    """Return the density of levels and logs of spreads, with the effect of each group summed out."""
     counts, times = np.unique(successes, return_counts=True)
     at = levels[:, None, None] + spreads[:, None] * NODES
     log_density = (
@@ -43,12 +63,7 @@ def exact(successes: np.ndarray, size: int) -> tuple[float, float, float, float]
     for count, own in zip(counts, times, strict=True):
         of_group = count * at - size * np.logaddexp(0.0, at)
         log_density = log_density + own * logsumexp(of_group, b=WEIGHTS / WEIGHTS.sum(), axis=-1)
-    share = np.exp(log_density - log_density.max()).sum(axis=0)
-    share /= share.sum()
-    mean = float(share @ spreads)
-    below = np.cumsum(share) - 0.5 * share
-    low, high = np.interp([0.025, 0.975], below, spreads)
-    return mean, math.sqrt(float(share @ (spreads - mean) ** 2)), float(low), float(high)
+    return np.exp(log_density - log_density.max())
 
 
 def shown(frame: dict[str, np.ndarray], uncertainty: str) -> tuple[tuple[float, float, float, float], float]:
@@ -59,9 +74,11 @@ def shown(frame: dict[str, np.ndarray], uncertainty: str) -> tuple[tuple[float, 
     return (row.mean, row.sd, row.lower, row.upper), time.perf_counter() - began
 
 
-def in_words(figures: tuple[float, float, float, float]) -> str:
-    mean, sd, low, high = figures
-    return f"{mean:.2f} ± {f'{sd:.2f}' if math.isfinite(sd) else '–'}, {low:.2f} to {high:.2f}"
+def in_words(figures: tuple[float, float, float, float], n_groups: int) -> str:
+    mean, sd, low, high = (
+        f"{own:.{3 if n_groups >= 1_000 else 2}f}" if math.isfinite(own) else "–" for own in figures
+    )
+    return f"{mean} ± {sd}, {low} to {high}"
 
 
 def main() -> None:
@@ -72,6 +89,7 @@ def main() -> None:
         "--designs", nargs="+", default=["5x20", "8x12", "24x20", "80x6", "2000x5"], metavar="GROUPSxROWS"
     )
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--uncertainty", default="auto", help="of what is shown")
     arguments = parser.parse_args()
     warm = {"y": np.tile([0.0, 1.0], 5), "g": np.repeat(np.arange(5), 2)}
     shown(warm, "auto")
@@ -80,11 +98,14 @@ def main() -> None:
     for design in arguments.designs:
         n_groups, size = map(int, design.split("x"))
         frame, successes = drawn(n_groups, size, np.random.default_rng(arguments.seed))
-        found, seconds = shown(frame, "auto")
+        found, seconds = shown(frame, arguments.uncertainty)
         beside, _ = shown(frame, "linear_response")
         truth = exact(successes, size)
-        cells = [f"{n_groups:,} groups of {size}", in_words(found), in_words(truth), in_words(beside)]
-        print(f"| {' | '.join(cells)} | {seconds:.1f} |")
+        cells = [
+            f"{n_groups:,} groups of {size}",
+            *(in_words(own, n_groups) for own in (found, truth, beside)),
+        ]
+        print(f"| {' | '.join(cells)} | {seconds:.1f} |", flush=True)
 
 
 if __name__ == "__main__":

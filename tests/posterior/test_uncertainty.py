@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.sparse import csr_array
 
 import caviar as cv
-from caviar.posterior.uncertainty.pending import Pending
+from caviar.posterior.uncertainty.pending import Judged
 
 OBS = cv.Plate("obs")
 
@@ -55,11 +55,11 @@ def test_mean_field_is_shown_where_it_is_asked_for():
 
 def test_data_are_kept_until_they_were_used_and_no_longer():
     posterior = fitted()
-    assert isinstance(posterior._uncertainty, Pending)
+    assert isinstance(posterior._uncertainty, Judged)
     posterior.summary()
-    assert not isinstance(posterior._uncertainty, Pending)
+    assert not isinstance(posterior._uncertainty, Judged)
     for kind in ("linear_response", "mean_field"):
-        assert not isinstance(fitted(uncertainty=kind)._uncertainty, Pending)
+        assert not isinstance(fitted(uncertainty=kind)._uncertainty, Judged)
 
 
 def _sum(x):
@@ -99,7 +99,7 @@ def test_saved_and_pickled_posteriors_show_the_same(tmp_path, uncertainty, shown
     for other in (cv.load(tmp_path / "m.caviar"), pickle.loads(pickle.dumps(posterior))):
         assert other.uncertainty == shown
         assert str(other.summary()) == str(posterior.summary())
-        assert not isinstance(other._uncertainty, Pending)
+        assert not isinstance(other._uncertainty, Judged)
 
 
 def test_posteriors_with_a_posterior_for_a_prior_show_their_factors_and_why():
@@ -294,3 +294,53 @@ def test_mixtures_of_mixed_columns_show_it():
     mixture = cv.MixedMixture(2, random_state=0).fit(rows)
     assert mixture.posterior_.uncertainty == "second_order"
     assert (mixture.weights_sd_ > np.sqrt(mixture.posterior_["weights"].variance)).all()
+
+
+def overlapping():
+    rng = np.random.default_rng(3)
+    return {"x": rng.normal(size=(300, 2)) + 1.5 * rng.integers(0, 2, size=(300, 1))}
+
+
+def test_what_a_fit_may_cost_counts_the_fits_that_it_continues(monkeypatch):
+    """Two iterations alone would not pay for it; the fit that they continue does."""
+    monkeypatch.setattr("caviar.engine.response.cost._ALWAYS", 0.0)
+    model, data = cv.models.gaussian_mixture(2, 2), overlapping()
+    first = model.fit(data, seed=0)
+    assert first.n_iter > 20
+    again = model.fit(data, init={name: first[name] for name in first})
+    assert again.n_iter < 5
+    assert "would cost more than the fit" in again.interval_remark
+    continued = model.fit(data, init=first)
+    assert (continued.n_iter, continued.elbo) == (again.n_iter, again.elbo)
+    assert continued.uncertainty == "linear_response"
+    twice = model.fit(data, init=model.fit(data, init=first))
+    assert twice.uncertainty == "linear_response"
+
+
+def test_what_a_fit_may_cost_counts_all_starts_of_an_estimator(monkeypatch):
+    monkeypatch.setattr("caviar.engine.response.cost._ALWAYS", 0.0)
+    x = overlapping()["x"]
+    labels = cv.GaussianMixture(2, random_state=0).fit(x).predict(x)
+    short = {"random_state": 0, "max_iter": 2, "tol": 1e6}
+    once = cv.BayesianGaussianMixture(2, init_params=labels, **short).fit(x)
+    often = cv.BayesianGaussianMixture(2, n_init=20, init_params="random", **short).fit(x)
+    assert "would cost more than the fit" in once.posterior_.interval_remark
+    assert "would cost more than the fit" not in often.posterior_.interval_remark
+
+
+def test_a_warm_start_counts_what_came_before(monkeypatch):
+    monkeypatch.setattr("caviar.engine.response.cost._ALWAYS", 0.0)
+    x = overlapping()["x"]
+    mixture = cv.BayesianGaussianMixture(2, random_state=0, warm_start=True).fit(x)
+    mixture.fit(x)
+    assert mixture.n_iter_ < 5
+    assert mixture.posterior_.uncertainty == "linear_response"
+
+
+def test_a_search_for_the_number_of_components_counts_its_moves(monkeypatch):
+    monkeypatch.setattr("caviar.engine.response.cost._ALWAYS", 0.0)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 1)) + 7.0 * rng.integers(0, 2, size=(200, 1))
+    found = cv.BayesianGaussianMixture("auto", random_state=0).fit(x)
+    assert found.n_components_ == 2
+    assert found.posterior_._n_iter_in_all > len(found.posterior_.elbo_trace)

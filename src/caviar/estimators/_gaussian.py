@@ -359,10 +359,10 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
 
     def _starts(
         self, rows: RowsToFit, scale: DataScale, generator: np.random.Generator
-    ) -> str | list[dict[str, Any]]:
+    ) -> str | list[dict[str, Any] | Posterior]:
         """Return where the starts begin."""
         if self.warm_start and hasattr(self, "posterior_"):
-            return [self._last_factors(rows.X.shape[1])]
+            return [self._last_fit(rows.X.shape[1])]
         if isinstance(self.init_params, str) and self.init_params == "auto":
             return "auto"
         n_starts = self.n_init if isinstance(self.init_params, str) else 1
@@ -374,7 +374,7 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
         given = (self.init_params, X, in_memory(rows.weights), scale, self.n_components, generator)
         return [{"z": starting_labels(*given)} for _ in range(n_starts)]
 
-    def _last_factors(self, n_features: int) -> dict[str, Any]:
+    def _last_fit(self, n_features: int) -> Posterior:
         if self.means_.shape[0] != self.n_components:
             raise ParameterError(
                 f"warm_start=True continues a fit of {self.means_.shape[0]} components, but n_components "
@@ -385,7 +385,7 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
                 f"warm_start=True continues a fit of {self.means_.shape[1]} columns, but X has {n_features}; set "
                 f"warm_start=False"
             )
-        return {name: self.posterior_[name] for name in self.posterior_}
+        return self.posterior_
 
     def _read(self, posterior: Posterior) -> Callable[[], MixtureDensity]:
         dimension = posterior.model.structure.variables["z"].dimension

@@ -64,7 +64,7 @@ class Statement:
 
     model: Model
     point: tuple[str, ...] = ()
-    starts: str | Sequence[Mapping[str, Any]] = "auto"
+    starts: str | Sequence[Mapping[str, Any] | Posterior] = "auto"
     model_of: Callable[[int], Model] | None = None
 
 

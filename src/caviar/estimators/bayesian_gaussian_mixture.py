@@ -401,9 +401,14 @@ class BayesianGaussianMixture(HasEvidence, GaussianEstimator):
         )
 
 
-def _known_to(model: Model, starts: str | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+def _known_to(
+    model: Model, starts: str | list[dict[str, Any] | Posterior]
+) -> str | list[dict[str, Any] | Posterior]:
     """Return starts without factors that the model does not have: a warm start may continue under another prior."""
     if isinstance(starts, str):
         return starts
-    names = model.variables
-    return [{name: value for name, value in start.items() if name in names} for start in starts]
+    names = set(model.variables)
+    return [
+        start if names.issuperset(start) else {name: start[name] for name in start if name in names}
+        for start in starts
+    ]

@@ -19,6 +19,7 @@ from ..fitting.many.kinds import Differences
 from ..fitting.model import Model
 from ..language import Variable
 from ..lazy.rows import in_memory
+from ..posterior.posterior import Posterior
 from ._arguments import (
     as_array,
     as_generator,
@@ -263,7 +264,7 @@ class GaussianMixture(GaussianEstimator):
     def _starts_with(
         self,
         given: dict[str, Array],
-        starts: str | Sequence[Mapping[str, Any]],
+        starts: str | Sequence[Mapping[str, Any] | Posterior],
         model: Model,
         point: tuple[str, ...],
         rows: RowsToFit,

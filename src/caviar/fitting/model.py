@@ -170,7 +170,7 @@ class Model(ShownAsGraph):
         point: Sequence[str] = (),
         factors: Sequence[Sequence[str]] | str | None = None,
         order: Sequence[str] | None = None,
-        init: str | Mapping[str, Any] = "auto",
+        init: str | Mapping[str, Any] | Posterior = "auto",
         sample_weight: Any = None,
         data_plate: Plate | str | None = None,
         schedule: str | StatedSchedule = "auto",
@@ -226,10 +226,11 @@ class Model(ShownAsGraph):
         order
             Names of global variables in the order of their updates; by default that of the statement.
         init
-            ``"auto"``: from the data. ``"prior"``: globals at their priors. A mapping: values (or distributions) of
-            globals, and labels (N,), probabilities (N, K) or values of local variables. These are kept until the other
-            variables are updated to match them. Variables that are not given begin at their priors, or from the data if
-            the given values do not distinguish the categories of a label.
+            ``"auto"``: from the data. ``"prior"``: globals at their priors. A posterior: the fit continues from its
+            factors. A mapping: values (or distributions) of globals, and labels (N,), probabilities (N, K) or values of
+            local variables. These are kept until the other variables are updated to match them. Variables that are not
+            given begin at their priors, or from the data if the given values do not distinguish the categories of a
+            label.
         sample_weight
             Weight of each row; 2 is the row twice.
         data_plate
@@ -315,14 +316,13 @@ class Model(ShownAsGraph):
         """
         check_settings(max_iter, tol, n_restarts)
         met, sample_weight, is_own = of_its_own(self._met(data, prior), sample_weight)
-        init = by_names(self.axes, met.names, init) if isinstance(init, Mapping) else init
+        n_before, init = self._beginning(init, met.names, prior)
         bound = bound_of(self, met, sample_weight, data_plate, factors, (point, order))
         problem = self._problem(bound, point, factors, order, thorough=max_iter == 0)
         wanted = Wanted(uncertainty, met.values, sample_weight, executor, as_executor(None)).checked(problem)
         beliefs = None if prior is None else prior.beliefs
         if beliefs is not None:
             problem = problem.believing(beliefs.about(problem))
-            init = "prior" if isinstance(init, str) and init == "auto" else init
         row_map = RowMap(problem.rows, rows_of(problem.bound), as_executor(executor))
         row_map.executor.check(problem.rows)
         refuse_impossible(problem, row_map.source)
@@ -352,8 +352,19 @@ class Model(ShownAsGraph):
             ends.elbos,
             ends.traces,
             looks_at(bound, row_map, met.values, self._row_names, prior, is_own),
-            wanted.after(best, problem, row_map, sum(map(len, ends.traces)), stated.settles, prior),
+            wanted.after(best, problem, row_map, stated.settles, prior),
+            n_before,
         )
+
+    def _beginning(
+        self, init: str | Mapping[str, Any] | Posterior, names: Names, prior: Posterior | None
+    ) -> tuple[int, str | Mapping[str, Any]]:
+        """Return where a fit begins, after the iterations of the fit that it continues."""
+        if isinstance(init, Posterior):
+            return init._n_iter_in_all, {name: init[name] for name in init}
+        if isinstance(init, Mapping):
+            return 0, by_names(self.axes, names, init)
+        return 0, "prior" if prior is not None and isinstance(init, str) and init == "auto" else init
 
     def _met(self, data: Any, prior: Posterior | None) -> NamedData:
         """Return data as arrays, in the order of the names of an earlier fit if there was one."""
@@ -547,7 +558,9 @@ class Model(ShownAsGraph):
         elif isinstance(init, str) and init == "auto":
             begun = from_data(problem)
         else:
-            raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
+            raise ParameterError(
+                f"init is 'auto', 'prior' or a mapping from names to values, or a posterior; got {init!r}"
+            )
         problem, q = begun.start
         given = [v for v in problem.order if isinstance(init, Mapping) and v.name in init]
         return ascend(schedule, Beginning(problem, q, row_map, rng, given, **begun.race), settings)

@@ -16,7 +16,7 @@ from ..engine.rows.row_map import RowMap
 from ..lazy.graph_rows import is_graph
 from ..posterior.posterior import Posterior
 from ..posterior.uncertainty.known import KINDS, MeanField, Source
-from ..posterior.uncertainty.pending import ASKED, Pending, PendingIntegrated, PendingToSecondOrder
+from ..posterior.uncertainty.pending import ASKED, Judged, Pending, PendingIntegrated, PendingToSecondOrder
 
 ASK = "fit with uncertainty='linear_response' to have it"
 
@@ -67,14 +67,13 @@ class Wanted:
         best: Result,
         problem: Problem,
         row_map: RowMap,
-        n_iterations: int,
         settles: bool,
         prior: Posterior | None,
     ) -> Source:
         """Return where the posterior of a fit gets its standard deviations and intervals.
 
         By default second order, or else linear response, is computed when it is first asked for, if it costs at most
-        as much as the fit.
+        as much as all iterations of the fit: those of all starts, and of the fits that it continues.
 
         Parameters
         ----------
@@ -82,8 +81,6 @@ class Wanted:
             The end of the fit.
         problem, row_map
             Of the fit at its beginning, and the map over its rows.
-        n_iterations
-            Of all starts.
         settles
             Whether the schedule ends where the objective settles.
         prior
@@ -99,6 +96,10 @@ class Wanted:
         why = _why_not_by_default(best, row_map, settles, prior)
         if why:
             return MeanField(why + _of_shared(best))
+        return Judged(partial(self._within, best, problem, row_map))
+
+    def _within(self, best: Result, problem: Problem, row_map: RowMap, n_iterations: int) -> Source:
+        """Return the best that costs at most as much as so many iterations."""
         statistics = (factor.expected_statistics for factor in best.q.values())
         left = left_out(best.problem, statistics, row_map.source.n_rows, n_iterations)
         names = tuple(variable.name for variable in left or ())

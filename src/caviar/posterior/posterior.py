@@ -135,16 +135,16 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         restart_traces: Sequence[Array] = (),
         looks: Looks | None = None,
         uncertainty: Source | None = None,
+        n_iter_before: int = 0,
     ) -> None:
         self.model = model
         self.elbo = result.elbo
         self.elbo_trace = result.trace
         self._by_factor = result.by_factor
         self.status = result.status
-        self.n_iter = result.n_iter
-        self.n_updates = result.n_updates
+        self.n_iter, self.n_updates = result.n_iter, result.n_updates
         self.restart_elbos = np.array(restart_elbos)
-        self.restart_traces = tuple(restart_traces)
+        self.restart_traces, self._n_iter_before = tuple(restart_traces), n_iter_before
         self._evaluator = evaluator
         hidden = set(result.problem.bound.latent)
         self._local = {v.name for factor in result.problem.factors for v in factor.variables if v in hidden}

@@ -24,6 +24,9 @@ class ShowsUncertainty(ABC):
 
     elbo: float
     restart_elbos: Array
+    restart_traces: tuple[Array, ...]
+    _n_iter_before: int = 0
+    """Iterations of the fits that this one continues."""
     _uncertainty: Source = MeanField()
     _evaluator: Any
     """It binds the model to data, and says whether the prior was an earlier posterior."""
@@ -201,6 +204,15 @@ class ShowsUncertainty(ABC):
                 f"posterior.linear_response(data).transformed(function, {name!r}) takes any global variable"
             )
         return found.transformed(function)
+
+    @property
+    def _n_iter_in_all(self) -> int:
+        """Iterations of all starts, and of the fits that this one continues."""
+        return self._n_iter_before + sum(map(len, self.restart_traces))
+
+    def _goes_on_from(self, earlier: ShowsUncertainty) -> None:
+        """Count the iterations of an earlier fit as those of this one."""
+        self._n_iter_before += earlier._n_iter_in_all
 
     def _show(self, uncertainty: Source) -> None:
         """Show other standard deviations and intervals."""

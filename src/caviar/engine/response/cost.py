@@ -43,6 +43,13 @@ _PASSES = 3
 _STEPS_OF_ALGEBRA = 10
 """Products of a vector and a matrix of all statistics, about, to a tilted fixed point."""
 
+_MANY_ROWS, _MOST_OF_SERIES = 100, 1_000
+"""Rows for each coordinate from which on the posterior is nearly Normal, and coordinates up to which the series to
+second order of a few numbers is looked at."""
+
+_POINTS_OF_SERIES, _OF_SERIES = 7, 2e9
+"""Fixed points of three numbers, and operations that are few for any fit: about a second."""
+
 _OF_PROFILE, _OF_ALL_PROFILES = 100, 3e8
 """About the passes of the fits at all values of a number, and the operations of all that are few for any fit: less than
 half a second."""
@@ -169,14 +176,30 @@ def is_cheap_to_second_order(
     return ours <= max(_ALWAYS, n_iterations * (per_row * n_rows + calls))
 
 
+def is_worth_a_series(problem: Problem, size: int, n_rows: int) -> bool:
+    """Return whether the series to second order of a few numbers may tell something, and costs very little.
+
+    With many rows for each coordinate the posterior is nearly Normal.
+
+    Parameters
+    ----------
+    size
+        Number of coordinates.
+    n_rows
+        Of the data.
+    """
+    if size > _MOST_OF_SERIES or n_rows > _MANY_ROWS * size or not problem.rows.is_dense:
+        return False
+    of_a_point = (_of_all_pairs(problem) + _PASSES * _operations_of_a_row(problem)) * n_rows
+    return _POINTS_OF_SERIES * (of_a_point + _OF_PRODUCT * float(size) ** 3) <= _OF_SERIES
+
+
 def is_cheap_to_profile(problem: Problem, n_rows: int, n_numbers: int) -> bool:
     """Return whether fits at a row of values of each of some numbers cost very little."""
     return n_numbers * _OF_PROFILE * operations_of_a_pass(problem, n_rows) <= _OF_ALL_PROFILES
 
 
-def is_cheap_to_integrate(
-    problem: Problem, factors: Mapping[Variable, Any], n_rows: int, n_numbers: int
-) -> bool:
+def is_cheap_to_integrate(problem: Problem, factors: Mapping[Any, Any], n_rows: int, n_numbers: int) -> bool:
     """Return whether fits with linear response at a lattice of values of some numbers cost very little.
 
     Parameters

@@ -193,6 +193,11 @@ class ResponseOperator(Derivative):
         return number
 
     @property
+    def is_formed_at_once(self) -> bool:
+        """Whether one pass over the rows forms K anywhere."""
+        return self._coefficients is not None and self._is_curved
+
+    @property
     def is_straight(self) -> bool:
         """Whether the updates are linear in the expected statistics: H is the same wherever the globals are."""
         return self._coefficients is None and bool(self.counts.all()) and self._terms.are_bilinear

@@ -33,6 +33,9 @@ _UNSETTLED = 1.0
 _SADDLE, _NEARLY_FLAT = -1e-7, 1e-4
 """Eigenvalue below which there is no covariance, and size below which it may be 0 if the fit went on."""
 
+_NONE = np.finfo(float).tiny
+"""Variance of a number that is known."""
+
 _TELLING = 0.05
 """Share of a direction from which on a variable is named with it."""
 
@@ -332,6 +335,43 @@ class Response:
         ends = np.cumsum([len(own) for own in sds.values()])[:-1]
         shifts, variances = (np.split(own, ends) for own in told)
         return dict(zip(names, zip(shifts, variances, strict=True), strict=True))
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return self._operator.size
+
+    def second_order_of_widest(self, n: int, names: Sequence[str]) -> list[tuple[str, float, float]]:
+        """Return the name of each of the numbers that linear response widens most, and what second order adds to it.
+
+        This is how far its mean moves and by what factor its standard deviation changes; both are NaN where the series
+        has no terms. The list is empty where second order would need further passes for each coordinate.
+
+        Parameters
+        ----------
+        n
+            How many numbers.
+        names
+            Of the variables whose numbers these may be.
+        """
+        operator = self._operator
+        if operator.rows_are_apart or self._are_points.any() or not operator.is_formed_at_once:
+            return []
+        variances = {name: self.variance(name) for name in names}
+        wider = {name: own / np.maximum(self.within(name), _NONE) for name, own in variances.items()}
+        every = ((float(own), name, place) for name, each in wider.items() for place, own in enumerate(each))
+        widest = sorted((own for own in every if np.isfinite(own[0])), reverse=True)[:n]
+        if not widest:
+            return []
+        sds = np.sqrt([variances[name][place] for _, name, place in widest])
+        with self._session():
+            columns = np.stack([self._entries.columns(name)[:, place] for _, name, place in widest], axis=1)
+            shifts, added = self._tilts.corrections(columns, sds)
+        ratios = np.sqrt(np.maximum(sds**2 + added, 0.0)) / sds
+        return [
+            (own[1], *figures)
+            for own, figures in zip(widest, zip(shifts / sds, ratios, strict=True), strict=True)
+        ]
 
     @cached_property
     def _tilts(self) -> Tilts:

@@ -187,6 +187,7 @@ class _Search:
         self.pace.moved()
         self.tell(move)
         if accepted:
+            after._goes_on_from(self.posterior)
             self.posterior, self.n_components = after, n_components
             self._look()
         if after.status is Status.INTERRUPTED:
@@ -204,6 +205,7 @@ class _Search:
             return
         after = self.problem.fit(self.n_components, {"z": responsibilities[:, order]})
         if after.elbo >= self.posterior.elbo - self.problem.slack(after.elbo):
+            after._goes_on_from(self.posterior)
             self.posterior = after
 
     def _start_from(self, responsibilities: Array) -> Starts | None:
@@ -226,16 +228,19 @@ class _Search:
             if is_above or end.elbo + _PATIENCE * speed < to_reach:
                 break
             more = min(_SEARCHING, self.problem.max_iter - n_iter)
-            end, n_iter = self.problem.fit(n_components, factors_of(end), max_iter=more), n_iter + more
+            earlier, n_iter = end, n_iter + more
+            end = self.problem.fit(n_components, factors_of(end), max_iter=more)
+            end._goes_on_from(earlier)
         return end
 
     def settle(self) -> bool:
         """Go on to convergence with the best mixture; return whether its ELBO rose."""
         if self.posterior.status is not Status.MAX_ITER:
             return False
-        before = self.posterior.elbo
+        earlier, before = self.posterior, self.posterior.elbo
         self.pace.phase("settle", 1, When.NOTHING_ROSE)
-        self.posterior = self.problem.fit(self.n_components, factors_of(self.posterior))
+        self.posterior = self.problem.fit(self.n_components, factors_of(earlier))
+        self.posterior._goes_on_from(earlier)
         self._look()
         if self.posterior.status is Status.INTERRUPTED:
             raise KeyboardInterrupt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..._errors import ModelError, ParameterError
-from ..._typing import AnyArray, Array
+from ..._typing import AnyArray
 from ...engine.ascent.problem import Problem
 from ...engine.ascent.state import AscentState
 from ...engine.evaluation.given_by_passes import GivenByRows, has_one_mode, state_at
@@ -22,37 +22,25 @@ from ...engine.response.given import Given, GivenInRows
 from ...engine.response.probed import GivenByProbes
 from ...engine.rows.row_map import RowMap
 from ...language.in_expectation import in_expectation
-from ...names import Placed
-from ...numerics.linalg import cholesky
-from ...numerics.randomness import generator
-from ..evidence.coordinates import Coordinates
 from ..linear_response import LinearResponse
 from ..shared_factors import Factored
-from ..uncertainty.known import Tell, Uncertainty
+from ..uncertainty.known import Corrected, Tell, Uncertainty, Widths
 from ..uncertainty.pending import Pending
-from .at_once import MOST_NUMBERS, integral_of, separating_of
-from .doubts import doubt_of
-from .integrated import Conditional, IntegratedPosterior, at
-from .lattice import Lattice, Place, explored
+from .at_once import MOST_NUMBERS, integral_of, means_of, separating_of
+from .doubts import doubt_of, doubt_of_series
+from .fits_at_values import arguments_of, fits_at_values
+from .integrated import IntegratedPosterior
 from .lattice_of_fits import MOST_DIMENSIONS, integral_of_fits
+from .of_mixtures import OVERLAP, integrated_over_scale, is_cheap, scale_shared_by_components
 from .profile import profiles_of
 from .shown import Integrated
-
-_STEPS = {1: (0.7, 13.0), 2: (0.9, 10.0), 3: (1.0, 9.0)}
-"""By the number of dimensions: a step in standard deviations, and how far below the highest point the lattice ends, in
-nats."""
-
-_PILOT_STEP, _PILOT_DEPTH = 1.8, 5.0
-
-_NEARLY_FLAT = 1e-4
-"""Smallest eigenvalue up to which fits keep the standard deviations of their factors: those of linear response grow
-without end towards the value where two components of a mixture become one."""
 
 _MOST_BY_ROWS = 4
 """Numbers integrated over where each value takes a pass: of effects and the spread they depend on weights are poor."""
 
-_OF_Q = 1_000
-"""Draws of q that say where the first lattice is."""
+_SKEWED = 0.25
+"""Standard deviation of a positive number, relative to its mean, above which its density is integrated where second
+order holds, too: a Gamma with these moments has half the skewness of the density of a precision of noise in 20 rows."""
 
 
 class Integrates(Factored):
@@ -115,17 +103,7 @@ class Integrates(Factored):
                 "the prior of this posterior was an earlier posterior, whose rows are not in these data; fit "
                 "the model to all rows at once to integrate over its globals"
             )
-        rng = generator(0)
-        counted = self._counted(data, sample_weight)
-        coordinates = _coordinates(names, self._factors, counted, rng)
-        vectors = coordinates.vectors(self._shared.drawn(self._factors, _OF_Q, rng))
-        fits = _Fits(self, names, coordinates, data, {"sample_weight": sample_weight, "executor": executor})
-        pilot, _ = fits.along(vectors.mean(axis=0), np.cov(vectors.T), _PILOT_STEP, _PILOT_DEPTH)
-        center, covariance = pilot.moments()
-        # a density within one cell of the lattice has no width there
-        covariance += 0.1 * pilot.root @ pilot.root.T
-        lattice, found = fits.along(center, covariance, *_STEPS[coordinates.size])
-        return IntegratedPosterior.of(names, coordinates, lattice, found)
+        return fits_at_values(self, names, data, {"sample_weight": sample_weight, "executor": executor})
 
     def _show_profiled(self, names: Sequence[str]) -> None:
         """Show figures integrated over each of some globals, where these cost little, instead of second order.
@@ -180,9 +158,42 @@ class Integrates(Factored):
         integral = integral_of_fits(fit._factors, given, names).beside(fit._factors, self._factors)
         return Integrated.of(integral, self._factors)
 
+    def _beside(self, pending: Pending, response: Any, corrected: Corrected) -> Integrated | None:
+        """Return better figures than those to second order where these hold; None if there are none.
+
+        A single number that separates the others is integrated over: few rows leave its density more skewed than its
+        factor is, which two moments do not tell. Of a mixture whose components overlap all figures are integrated.
+        """
+        problem, row_map = self._bound(pending)
+        if not problem.factors:
+            return None
+        if not has_one_mode(problem):
+            return None if response.smallest_eigenvalue > OVERLAP else self._integrated_over_scale(pending)
+        names = separating_of(problem, self._factors, most=1, is_normal_apart=False)
+        if not names or not is_cheap_to_integrate(problem, self._factors, row_map.source.n_rows, 1):
+            return None
+        (name,) = names
+        mean = means_of(self._factors[name]) + corrected.shifts[name]
+        if not corrected.sds[name].item() > _SKEWED * abs(mean.item()):
+            return None
+        found = self._integrated_in_rows(pending)
+        return None if found is None else found.beside(corrected)
+
+    def _integrated_over_scale(self, pending: Pending, *, at_any_cost: bool = False) -> Integrated | None:
+        """Return the figures of a mixture integrated over the scale that its components share."""
+        problem, row_map = self._bound(pending)
+        name = scale_shared_by_components(problem, self._factors)
+        if name is None or not (at_any_cost or is_cheap(problem, row_map.source.n_rows)):
+            return None
+        return integrated_over_scale(self, pending, name)
+
     def _doubt(self, pending: Pending, shown: Uncertainty) -> str:
         """Say why figures of linear response or of the factors may be wrong; empty if nothing says so."""
         return doubt_of(self, pending, shown)
+
+    def _doubt_of_series(self, pending: Pending, response: Any, shown: Widths) -> str:
+        """Say how far second order would change figures of linear response; empty if not by much."""
+        return doubt_of_series(self, pending, response._response, shown)
 
     def _in_expectation(self, pending: Pending) -> Integrates:
         """Return the fit with the expected logarithms of links in the ELBO, and sums in one factor.
@@ -193,7 +204,7 @@ class Integrates(Factored):
             leaves = [in_expectation(leaf) for leaf in self.model.leaves]
         except ModelError:
             leaves = list(self.model.leaves)
-        arguments = {**_arguments_of(self), "sample_weight": pending.sample_weight}
+        arguments = {**arguments_of(self), "sample_weight": pending.sample_weight}
         is_same = all(one is other for one, other in zip(leaves, self.model.leaves, strict=True))
         if is_same and arguments["factors"] is not APART:
             return self
@@ -277,76 +288,6 @@ class Integrates(Factored):
         """Return which repetitions of global variables count."""
 
 
-class _Fits:
-    """Fits of a model with some globals known."""
-
-    def __init__(
-        self,
-        posterior: Any,
-        names: Sequence[str],
-        coordinates: Coordinates,
-        data: Any,
-        arguments: Mapping[str, Any],
-    ) -> None:
-        self._posterior, self._names, self._coordinates = posterior, names, coordinates
-        self._given = posterior._evaluator.named(data).values
-        self._arguments = {**arguments, **_arguments_of(posterior, names)}
-
-    def along(
-        self, center: Array, covariance: Array, step: float, depth: float
-    ) -> tuple[Lattice, list[Conditional]]:
-        """Return the lattice around a point where the density is, and the fits at its points."""
-        root = step * cholesky(np.reshape(covariance, (len(center), len(center))))
-        found: dict[Place, Conditional] = {}
-
-        def log_density(place: Place, beside: Place | None) -> float:
-            vector = (center + root @ np.array(place, dtype=np.float64))[None]
-            start = None if beside is None else found[beside]
-            found[place] = self._fitted(self._coordinates.values(vector), start)
-            return found[place].log_evidence + float(self._coordinates.log_volume(vector)[0])
-
-        lattice = Lattice(center, root, explored(log_density, len(center), depth))
-        return lattice, [found[place] for place in lattice.found]
-
-    def _fitted(self, values: Mapping[str, Any], start: Conditional | None) -> Conditional:
-        """Return the fit with some values known, from where another one ended."""
-        given = {**self._given, **{name: at(values[name], 0) for name in self._names}}
-        known = Placed(given, self._posterior.names)
-        before = self._posterior if start is None else start.posterior
-        init = {name: before[name] for name in before if name not in self._names}
-        found = self._posterior.model.fit(
-            known,
-            init=init,
-            seed=0,
-            tol=1e-9,
-            max_iter=2000,
-            progress=False,
-            uncertainty="mean_field",
-            **self._arguments,
-        )
-        before_it = 0.0 if start is None else start.correction
-        try:
-            response = found.linear_response(known, sample_weight=self._arguments["sample_weight"])
-            correction = response.elbo_correction
-            if response.smallest_eigenvalue < _NEARLY_FLAT:
-                return Conditional(found, before_it)
-        except (ModelError, np.linalg.LinAlgError):
-            return Conditional(found, before_it)
-        found._show(response.widths())
-        return Conditional(found, correction)
-
-
-def _arguments_of(posterior: Any, known: Collection[str] = ()) -> dict[str, Any]:
-    """Return arguments of a fit with the factors of a posterior, without some variables that are known."""
-    evaluator = posterior._evaluator
-    groups = [[own for own in group if own not in known] for group in evaluator.factors or ()]
-    return {
-        "factors": APART if evaluator.factors is None else [group for group in groups if len(group) > 1],
-        "point": evaluator.point,
-        "data_plate": evaluator.data_plate,
-    }
-
-
 def _checked(over: str | Sequence[str], factors: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names to integrate over."""
     names = (over,) if isinstance(over, str) else tuple(over)
@@ -356,28 +297,3 @@ def _checked(over: str | Sequence[str], factors: Mapping[str, Any]) -> tuple[str
             f"over takes names of global variables, each once: {', '.join(map(repr, factors))}; got {over!r}"
         )
     return names
-
-
-def _coordinates(
-    names: Sequence[str],
-    factors: Mapping[str, Any],
-    counted: Mapping[str, AnyArray],
-    rng: np.random.Generator,
-) -> Coordinates:
-    """Return the coordinates of globals to integrate over."""
-    for name in names:
-        if factors[name].learnt is not factors[name]:
-            raise ModelError(
-                f"'{name}' is a point mass or partly known, so it cannot be integrated over; leave it out"
-            )
-        if not counted.get(name, np.ones(())).all():
-            raise ModelError(
-                f"'{name}' has repetitions without rows, so it cannot be integrated over; leave it out"
-            )
-    coordinates = Coordinates.of({name: factors[name] for name in names}, counted, rng)
-    if coordinates.size not in _STEPS:
-        raise ParameterError(
-            f"over takes variables with up to {max(_STEPS)} numbers in all; {', '.join(map(repr, names))} have "
-            f"{coordinates.size}"
-        )
-    return coordinates

@@ -8,12 +8,19 @@ import numpy as np
 
 from ..._typing import Array
 from ...engine.evaluation.given_by_passes import has_one_mode, operations_of_a_pass
-from ..uncertainty.known import Uncertainty
+from ...engine.response.cost import is_worth_a_series
+from ..uncertainty.known import Uncertainty, Widths
 from .at_once import means_of, separating_of
 from .lattice_of_fits import MOST_DIMENSIONS
 
 _MOVED = 0.25
 """Standard deviations from which on a mean that moves is told."""
+
+_WIDER = 1.2
+"""Factor of a standard deviation, either way, from which on a correction is told."""
+
+_WIDEST = 3
+"""Numbers of which the series to second order is looked at."""
 
 _PASSES, _OPERATIONS = 60, 2e9
 """Passes of a fit, about, and the operations up to which one is made to tell how far means move: about two seconds."""
@@ -57,6 +64,39 @@ def doubt_of(posterior: Any, pending: Any, shown: Uncertainty) -> str:
     return (
         f"They are in doubt: with method='expectation' of the link in the place of its bound the mean of {worst} moves "
         f"by {moved[worst]:.1f} of these standard deviations.{mend}"
+    )
+
+
+def doubt_of_series(posterior: Any, pending: Any, response: Any, shown: Widths) -> str:
+    """Return a sentence on figures of linear response that second order would change by much; empty if it would not.
+
+    The numbers that linear response widens most, compared with their factors, tell it: components that overlap.
+
+    Parameters
+    ----------
+    posterior, pending, response
+        The fit, its data, and the :class:`~caviar.engine.response.quantities.Response` to them.
+    shown
+        The figures.
+    """
+    problem, row_map = posterior._bound(pending)
+    has_labels = any(own.labels for own in problem.factors)
+    if not has_labels or not is_worth_a_series(problem, response.size, row_map.source.n_rows):
+        return ""
+    told = response.second_order_of_widest(_WIDEST, list(shown.sds))
+    if not told:
+        return ""
+    for name, shift, _ in told:
+        if not np.isfinite(shift):
+            return f"They are in doubt: the series to second order has no terms for {name}."
+    name, shift, ratio = max(
+        told, key=lambda own: max(abs(own[1]) / _MOVED, abs(np.log(own[2])) / np.log(_WIDER))
+    )
+    if abs(shift) < _MOVED and 1.0 / _WIDER < ratio < _WIDER:
+        return ""
+    return (
+        f"They are in doubt: to second order a mean of {name} moves by {abs(shift):.1f} of these standard deviations, "
+        f"and its standard deviation is {ratio:.1f} times as large."
     )
 
 

@@ -32,11 +32,14 @@ class Integrated(Corrected):
     shapes
         Of others, by name: how far quantiles at fixed log odds are from the means, (G, L). Those that are not listed
         have the intervals of their family with these means and standard deviations.
+    is_beside
+        Whether the figures of the others are those to second order.
     """
 
     values: Mapping[str, Array] = field(default_factory=dict, repr=False)
     weights: Mapping[str, Array] = field(default_factory=dict, repr=False)
     shapes: Mapping[str, Array] = field(default_factory=dict, repr=False)
+    is_beside: bool = False
     kind: ClassVar[str] = "integrated"
 
     def marginals(self, name: str, factor: Any, ends: Ends) -> Sequence[Marginals]:
@@ -53,7 +56,10 @@ class Integrated(Corrected):
 
     @property
     def remark(self) -> str:
-        return f"Means, standard deviations and intervals are integrated over {_listed(self.values)}."
+        over = _listed(self.values)
+        if self.is_beside:
+            return f"{self.sentence[:-1]}; those of {over} are integrated."
+        return f"Means, standard deviations and intervals are integrated over {over}."
 
     @property
     def on_tails(self) -> str:
@@ -65,6 +71,12 @@ class Integrated(Corrected):
     def weighted(self, name: str) -> Weighted | None:
         """Return the values of a global with their weights; None of one that is not integrated over."""
         return Weighted(self.values[name], self.weights[name]) if name in self.values else None
+
+    def beside(self, corrected: Corrected) -> Integrated:
+        """Return the same figures of the globals that are integrated over, and of the others those to second order."""
+        sds = {**corrected.sds, **{name: self.sds[name] for name in self.values}}
+        shifts = {**corrected.shifts, **{name: self.shifts[name] for name in self.values}}
+        return replace(self, sds=sds, shifts=shifts, unseen=corrected.unseen, shapes={}, is_beside=True)
 
     def at_least(self, widths: Widths) -> Integrated:
         """Return the same figures; variables not integrated over are at least as wide as by linear response."""
@@ -90,7 +102,7 @@ class Integrated(Corrected):
             # the name of a variable says that its weights are these, too
             weights[name] = next((other for other in weights if self.weights[other] is own), own)
         parts = {"values": dict(self.values), "weights": weights, "shapes": dict(self.shapes)}
-        return {**super().as_plain(), **parts}
+        return {**super().as_plain(), **parts, **({"is_beside": True} if self.is_beside else {})}
 
     @classmethod
     def of(cls, integral: Integral, factors: Mapping[str, Any]) -> Integrated:
@@ -132,7 +144,7 @@ class Integrated(Corrected):
             if not is_table or not np.isfinite(array).all():
                 raise ValueError(f"quantiles of {name!r:.40} that are none")
         parts = own.sds, own.kept, own.shifts, own.limited, own.unseen
-        return cls(*parts, dict(values), resolved, dict(shapes))
+        return cls(*parts, dict(values), resolved, dict(shapes), document.get("is_beside") is True)
 
 
 def _moments(own: Weighted) -> tuple[Array, Array]:

@@ -75,6 +75,12 @@ class Pending(Source):
     def _told(self, posterior: Any, response: Any, left_out: Collection[str]) -> Widths:
         return response.widths(left_out)
 
+    def _with_doubt_of_series(self, posterior: Any, response: Any, widths: Widths) -> Widths:
+        """Return linear response with a sentence on how far second order would change it, if that is much."""
+        with suppress(ModelError, np.linalg.LinAlgError):
+            return widths.doubted(posterior._doubt_of_series(self, response, widths))
+        return widths
+
 
 @dataclass(frozen=True, eq=False)
 class PendingIntegrated(Pending):
@@ -118,6 +124,27 @@ class PendingTold(Pending):
 
 
 @dataclass(frozen=True, eq=False)
+class Judged(Source):
+    """Those that cost little enough, judged by all iterations of the fit when they are first asked for.
+
+    By then fits from other starts, and fits that this one continues, have been counted.
+
+    Attributes
+    ----------
+    within
+        Returns the best that costs at most as much as so many iterations.
+    """
+
+    within: Callable[[int], Source]
+
+    def settled(self, posterior: Any) -> Uncertainty:
+        return self.within(posterior._n_iter_in_all).settled(posterior)
+
+    def told_by(self, tell: Tell) -> Source:
+        return Judged(lambda n_iterations: self.within(n_iterations).told_by(tell))
+
+
+@dataclass(frozen=True, eq=False)
 class PendingToSecondOrder(Pending):
     """Those to second order, computed when they are first asked for.
 
@@ -140,14 +167,17 @@ class PendingToSecondOrder(Pending):
             with suppress(ModelError):
                 found = response.corrected(left_out)
         if found is not None and not found.is_far_from(widths):
+            with suppress(ModelError, np.linalg.LinAlgError):
+                return posterior._beside(self, response, found) or found
             return found
-        for tell in (posterior._integrated_by_rows, posterior._integrated_in_rows):
+        tells = posterior._integrated_by_rows, posterior._integrated_in_rows, posterior._integrated_over_scale
+        for tell in tells:
             with suppress(ModelError, np.linalg.LinAlgError):
                 integrated = tell(self)
                 if integrated is not None:
                     return integrated
         if found is None:
-            return widths
+            return self._with_doubt_of_series(posterior, response, widths)
         return widths.doubted(found.doubt_of(widths)) if found.limited else found
 
 
@@ -164,6 +194,9 @@ class Asked(Pending):
     executor: Any = field(default=None, repr=False)
     of: ClassVar[str] = Widths.kind
     """What it asks for."""
+
+    def _told(self, posterior: Any, response: Any, left_out: Collection[str]) -> Widths:
+        return self._with_doubt_of_series(posterior, response, super()._told(posterior, response, left_out))
 
     def begun(self, posterior: Any) -> Uncertainty:
         found = _found(
@@ -207,6 +240,7 @@ class AskedIntegrated(Asked):
             posterior._integrated,
             posterior._integrated_by_rows,
             partial(posterior._integrated_in_rows, at_any_cost=True),
+            partial(posterior._integrated_over_scale, at_any_cost=True),
         )
         for tell in tells:
             with suppress(CaviarError, np.linalg.LinAlgError, OSError):

@@ -31,7 +31,7 @@ class Formed(Solution):
         matrix = operator.matrix() if matrix is None else matrix
         counts = self._counts = operator.counts
         own = matrix[np.ix_(counts, counts)]
-        self._left = np.eye(len(own)) - 0.5 * (own + own.T)
+        self._left, self._tried = np.eye(len(own)) - 0.5 * (own + own.T), dict[float, bool]()
         solved = np.zeros_like(matrix)
         if self.is_above(FLAT):
             # a factor of Cholesky takes a tenth of the time of the eigenvectors
@@ -62,8 +62,14 @@ class Formed(Solution):
     def is_above(self, value: float) -> bool:
         if "_spectrum" in vars(self):
             return super().is_above(value)
+        if value not in self._tried:
+            # each of several questions asks whether there is a covariance
+            self._tried[value] = self._is_positive(self._left - value * np.eye(len(self._left)))
+        return self._tried[value]
+
+    def _is_positive(self, matrix: Array) -> bool:
         try:
-            return bool(np.isfinite(cholesky(self._left - value * np.eye(len(self._left)))).all())
+            return bool(np.isfinite(cholesky(matrix)).all())
         except np.linalg.LinAlgError:
             return False
 
