@@ -7,6 +7,7 @@ from pathlib import Path
 
 _OPTIONS = {
     "n_components": "--components",
+    "n_draws": "--draws",
     "n_init": "--restarts",
     "held_out": "--held-out",
     "max_iter": "--max-iter",
