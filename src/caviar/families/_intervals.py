@@ -88,13 +88,16 @@ class Intervals(ABC):
     def _repr_html_(self) -> str:
         """Return the first entries as a table, for a notebook: mean, standard deviation and central 95% interval."""
         parts = self.entry_marginals((0.025, 0.975))
-        cells = [("at", "mean", "sd", "95% interval")]
-        remarks = []
+        cells: list[tuple[str, ...]] = [("at", "mean", "sd", "95% interval")]
+        remarks: list[str] = []
         for own in parts:
             places = np.ndindex(np.shape(own.mean))
             cells += [_cells_of(own, place) for place, _ in zip(places, range(MOST_LINES), strict=False)]
             left = np.size(own.mean) - MOST_LINES
             remarks += [f"and {left:,} more{' of ' * bool(own.part)}{own.part[1:]}"] if left > 0 else []
+        if not any(sd or interval for _, _, sd, interval in cells[1:]):
+            # labels and points have neither
+            cells = [row[:2] for row in cells]
         return html_of(type(self).__name__, cells, remarks)
 
     def _entry_ends(self, ends: Ends) -> list[tuple[Array, Array]]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
+from functools import partial
 from threading import Lock
 from typing import Any, Literal
 
@@ -222,15 +223,9 @@ def _batch(
     own = statements.lengths
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        hear, first = told.going_on, int(groups[0])
-        ends = fit_groups(
-            problem,
-            rng,
-            own.max_iter,
-            own.tol,
-            n_restarts=own.n_restarts,
-            hear=lambda n_ended: hear(first, n_ended),
-        )
+        first, lengths = int(groups[0]), (own.max_iter, own.tol)
+        hear = partial(told.going_on, first)
+        ends = fit_groups(problem, rng, *lengths, n_restarts=own.n_restarts, hear=hear)
     places = ends.has_settled.nonzero()[0]
     told.ended(len(places), of=first)
     if not places.size:

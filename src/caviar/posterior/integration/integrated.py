@@ -94,7 +94,7 @@ class Weighted:
         return [("at", "mean", "sd", "95% interval")] + [
             (
                 f"[{', '.join(map(str, at))}]" if at else "",
-                beside(mean[at], sd[at]),
+                beside(float(mean[at]), float(sd[at])),
                 f"{sd[at]:.4g}",
                 f"{lower[at]:.4g} to {upper[at]:.4g}",
             )
@@ -313,7 +313,7 @@ class IntegratedPosterior:
             for at in list(np.ndindex(mean.shape))[:MOST_LINES]:
                 place = f"[{', '.join(map(str, at))}]" if at else ""
                 ends = f"{lower[at]:.4g} to {upper[at]:.4g}"
-                cells.append((name, place, beside(mean[at], sd[at]), f"{sd[at]:.4g}", ends))
+                cells.append((name, place, beside(float(mean[at]), float(sd[at])), f"{sd[at]:.4g}", ends))
         told = (
             f"{len(self.posteriors)} fits, ELBO {self.elbo:.6f} nats, log p(x) about {self.log_evidence:.3f}"
         )

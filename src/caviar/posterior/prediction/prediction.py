@@ -15,6 +15,7 @@ from ..._tables import html_table, text_table
 from ..._typing import Array
 from ...families import Categorical, ChainMixture, ExponentialFamily, ForecastMarkovChain, MarkovChain
 from ...families._by_moments import REALS, ByMoments
+from ...families._intervals import Intervals
 from ...names import Names
 from ...numerics.randomness import generator
 from ..pandas_tables import data_frame
@@ -59,7 +60,9 @@ class OfRows(dict[str, Any]):
     def _repr_html_(self) -> str:
         """Return the first rows of each as tables, for a notebook."""
         tables = (
-            own._repr_html_() if hasattr(own, "_repr_html_") else f"<pre>{escape(repr(own))}</pre>"
+            own._repr_html_()
+            if isinstance(own, Prediction | Intervals)
+            else f"<pre>{escape(repr(own))}</pre>"
             for own in self.values()
         )
         return "".join(f"<p>{escape(name)}</p>{own}" for name, own in zip(self, tables, strict=True))
