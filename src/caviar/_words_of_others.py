@@ -85,6 +85,22 @@ _ATTRIBUTES = {
 }
 """Attribute that variables have in other libraries -> what to write instead."""
 
+_OF_FITS = {
+    "partial_fit": "BayesianGaussianMixture, GaussianMixture, KnownVarianceMixture, LatentDirichletAllocation and "
+    "MixedMixture have it. Call fit with all rows; or state the model, and add rows by posterior.update(data)",
+    "labels_": "predict(X) labels any rows",
+    "startprob_": "its name is initial_",
+    "transmat_": "its name is transition_",
+    "covars_": "its name is covariances_",
+    "emissionprob_": "its name is emission_probabilities_",
+    "lambdas_": "its name is rates_",
+    "get_stationary_distribution": "its name is stationary_",
+    "coef_": "the effects of a MixedModel are in summary(), fixef() and ranef()",
+    "intercept_": "the effects of a MixedModel are in summary(), fixef() and ranef()",
+    "aic": "fits with priors are compared by elbo_, or by caviar.compare",
+    "bic": "fits with priors are compared by elbo_, or by caviar.compare",
+}
+"""Attribute that some estimators have here or elsewhere -> what others have in its place."""
 
 _A_SCALE = (
     "a known standard deviation is sigma=; an unknown one is stated by its precision, 1 / sigma**2: "
@@ -186,6 +202,11 @@ def in_our_words(init: Callable[..., None]) -> Callable[..., None]:
 def advice(name: str) -> str:
     """Return what to write instead of a word, to end a message with; an empty string for other words."""
     return f"; {INSTEAD[name]}" if name in INSTEAD else ""
+
+
+def estimator_advice(name: str) -> str:
+    """Return what an estimator has in the place of an attribute, to end a message with; empty for other words."""
+    return f"; {_OF_FITS[name]}" if name in _OF_FITS else ""
 
 
 def attribute_advice(name: str) -> str:

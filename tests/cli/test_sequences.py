@@ -105,8 +105,22 @@ def test_a_report(run, model, tmp_path):
 
 @pytest.mark.slow
 def test_a_report_on_rows(run, model, days, tmp_path):
-    assert run("report", model, days, "-o", tmp_path / "r.html").exit_code == 0
-    assert "Hidden Markov model" in (tmp_path / "r.html").read_text()
+    assert run("report", model, days, "-o", tmp_path / "r.html", "--draws", 100).exit_code == 0
+    page = (tmp_path / "r.html").read_text()
+    assert "Hidden Markov model" in page
+    assert "Pareto k of 100 draws" in page
+    # what is advised can be typed
+    assert "--restarts 10" in page
+    for python in ("theta", "posterior.diagnose", "n_init", "n_draws"):
+        assert python not in page
+
+
+def test_draws_of_a_report_without_data_are_refused(run, model):
+    result = run("report", model, "--draws", 200)
+    assert result.exit_code == 2
+    assert (
+        "--draws compares a fit with the exact posterior given its data; give the data, too" in result.stderr
+    )
 
 
 @pytest.mark.parametrize(

@@ -114,3 +114,30 @@ def test_rows_whose_squares_are_beyond_a_double_are_refused_in_words(kind, covar
     # a log density needs no squares of data, unless it is beyond a double itself
     density = mixture.score_samples([[0.0, 1.0], [1e200, 1.0]])
     assert density[1] < -1e3
+
+
+@pytest.mark.parametrize("far", [1e17, -1e100])
+def test_rows_beside_one_far_away_keep_their_labels(far):
+    """The mean of the rows was the point that components were measured from: far away it left them no digits."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(-3, 1, 50), rng.normal(3, 1, 50)])
+    near = np.array([1.0, -0.5])
+    known = cv.KnownVarianceMixture(2, random_state=0).fit(x)
+    shares = np.exp(-0.5 * (near[:, None] - known.means_) ** 2 - 0.5 * known.mean_variances_)
+    expected = shares / shares.sum(axis=1, keepdims=True)
+    found = known.predict_proba(np.append(near, far))
+    assert_allclose(found[:2], expected, rtol=1e-9)
+    assert_allclose(
+        found[2], known.means_ == (known.means_.max() if far > 0 else known.means_.min()), atol=1e-99
+    )
+    two = np.stack([x, rng.normal(size=100)], axis=1)
+    rows = np.array([[1.0, 0.3], [-0.5, 0.0], [far, 0.0]])
+    for fitted in (
+        cv.models.normal_wishart_mixture(2, 2).fit({"x": two}, seed=0),
+        cv.models.tied_mixture(2, 2).fit({"x": two}, seed=0),
+    ):
+        together, alone = (fitted.local({"x": own})["z"].probabilities for own in (rows, rows[:2]))
+        assert_allclose(together[:2], alone, rtol=1e-9)
+    states = cv.HiddenMarkovModel(2, random_state=0).fit(two)
+    together = states.predict_proba(rows, lengths=[1, 1, 1])[:2]
+    assert_allclose(together, states.predict_proba(rows[:2], lengths=[1, 1]), rtol=1e-9)

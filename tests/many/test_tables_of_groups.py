@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -150,3 +151,20 @@ def test_a_line_is_shown_where_somebody_looks(
         assert shown.endswith(" \r")
     else:
         assert shown == ""
+
+
+def test_the_line_goes_on_within_one_batch(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A thousand groups of one size are one batch: nothing was shown until all of them had ended."""
+    for name, value in (("somebody_looks", lambda: True), ("_PATIENCE", 0.0), ("_PAUSE", 0.0)):
+        monkeypatch.setattr(progress, name, value)
+    rng = np.random.default_rng(0)
+    far = np.linspace(1.0, 6.0, 20)
+    tables = [rng.normal(size=(30, 2)) + own * rng.integers(2, size=(30, 1)) for own in far]
+    fits = cv.fit_many(_mixture(), tables)
+    assert fits.is_batched.all()
+    shown = re.findall(r"(\d+) of 20 groups", capsys.readouterr().err)
+    assert len(shown) > 3
+    assert any(0 < int(done) < 20 for done in shown)
+    assert shown[-1] == "20"

@@ -81,11 +81,14 @@ def test_the_readme_prints_what_it_says(tmp_path):
 
 
 @pytest.mark.slow
+# a library that pages compare with leaves a file open, which a later page would be blamed for
+@pytest.mark.filterwarnings("ignore:unclosed file .*vb_autosave:ResourceWarning")
 @pytest.mark.parametrize("page", SLOW, ids=relative)
 def test_a_page_prints_what_it_says_and_draws_its_pictures(page):
     run = run_page(page)
     assert run.differences() == []
-    assert sorted(run.pictures) == sorted(PICTURE.findall(run.text))
+    # a page of many has them among its thumbnails, too
+    assert sorted(run.pictures) == sorted(set(PICTURE.findall(run.text)))
 
 
 def test_refusals_are_word_for_word():

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 from scipy.stats import beta, norm
 
 import caviar as cv
@@ -74,9 +75,16 @@ def test_a_forest_has_a_line_for_each_entry():
 
 def test_intervals_are_those_to_second_order_where_they_cost_little():
     posterior = faithful().posterior_
-    forest = cv.plot.forest(faithful(), "theta.mean", level=0.8)
+    forest = cv.plot.forest(faithful(), "means", level=0.8)
     ends = np.moveaxis(posterior.interval("theta.mean", 0.8), 0, -1)
-    np.testing.assert_allclose(intervals_of(forest), ends.reshape(-1, 2))
+    # minutes of an eruption and of the wait after it, each on its own scale
+    panels = forest.figure.axes
+    assert panels[0] is forest
+    assert [ax.get_xlabel() for ax in panels] == ["means, [0]", "means, [1]"]
+    for place, ax in enumerate(panels):
+        np.testing.assert_allclose(intervals_of(ax), ends[:, place])
+    one = cv.plot.forest(faithful(), "means", level=0.8, ax=Figure().add_subplot())
+    np.testing.assert_allclose(intervals_of(one), ends.reshape(-1, 2))
     assert forest.get_title() == "means: mean and 80% interval (second order)"
     weights = cv.plot.weights(faithful(), level=0.8)
     np.testing.assert_allclose(ends_of(weights.collections[-1]), posterior.interval("weights", 0.8).T)
@@ -87,7 +95,8 @@ def test_intervals_of_linear_response_say_so():
     response = mixture.posterior_.linear_response({"x": FAITHFUL})
     forest = cv.plot.forest(mixture, "theta.mean", level=0.8)
     ends = np.moveaxis(response.interval("theta.mean", 0.8), 0, -1)
-    np.testing.assert_allclose(intervals_of(forest), ends.reshape(-1, 2))
+    found = [intervals_of(ax) for ax in forest.figure.axes]
+    np.testing.assert_allclose(np.stack(found, axis=1), ends)
     assert forest.get_title() == "means: mean and 80% interval (linear response)"
 
 

@@ -175,6 +175,26 @@ def test_few_outliers_do_not_press_the_others_together():
     assert whole[1, 0].get_xlim()[1] > 60
 
 
+def test_one_wide_component_does_not_press_the_others_together():
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.normal(0, 1, (300, 2)), rng.normal(8, 1, (300, 2)), [[400.0, -300.0]] * 3])
+    mixture = cv.GaussianMixture.from_parameters(
+        weights=[0.49, 0.49, 0.02],
+        means=[[0, 0], [8, 8], [4, 4]],
+        covariances=[np.eye(2), np.eye(2), 1e4 * np.eye(2)],
+    )
+    axes = cv.plot.pairs(mixture, rows)
+    for low, high in (axes[1, 0].get_xlim(), axes[1, 0].get_ylim()):
+        assert -20 < low < -3
+        assert 11 < high < 30
+    assert [text.get_text() for text in axes[1, 0].texts][-1] == "3 rows beyond"
+    # a narrow component far away is in the plot, however few its rows are
+    far = cv.GaussianMixture.from_parameters(
+        weights=[0.49, 0.49, 0.02], means=[[0, 0], [8, 8], [400, -300]], covariances=[np.eye(2)] * 3
+    )
+    assert cv.plot.pairs(far, rows)[1, 0].get_xlim()[1] > 400
+
+
 @pytest.mark.slow
 def test_axes_without_outliers_hold_all_rows():
     axes = cv.plot.pairs(faithful(), FAITHFUL)

@@ -1,5 +1,6 @@
 """What notebooks show: the graph of a model, with each node inside its plates only; fitted estimators with a table."""
 
+import functools
 import xml.etree.ElementTree as ElementTree
 from itertools import pairwise
 
@@ -106,3 +107,58 @@ def test_predictions_by_name_are_tables_under_their_names():
     html = cv.Model(y).fit({"x": x, "a<b": np.arange(6.0)}).predict({"x": x[:2]})._repr_html_()
     assert html.startswith("<p>a&lt;b</p><table>")
     assert "95% interval" in html
+
+
+@functools.cache
+def shown_in_a_notebook():
+    """Return what users leave on the last line of a cell: name -> object."""
+    x = cv.Normal("x", cv.Normal("m", 0, 0.1), cv.Gamma("tau", 2, 2), plates=cv.Plate("obs"))
+    data = {"x": np.random.default_rng(0).normal(size=30)}
+    posterior = cv.Model(x).fit(data)
+    mixture = cv.models.normal_wishart_mixture(2, 2).fit(
+        {"x": np.random.default_rng(0).normal(size=(30, 2))}, seed=0
+    )
+    groups = {"a<b": {"x": data["x"][:15]}, "c": {"x": data["x"][15:]}}
+    density = cv.StudentMixture(
+        np.ones(1), np.zeros((1, 2)), np.eye(2)[None], np.full(1, 4.0), feature_names=["u<v", "w"]
+    )
+    return {
+        "posterior": posterior,
+        "a factor": posterior["m"],
+        "a joint factor": next(mixture[name] for name in mixture if "mean" in dir(mixture[name])),
+        "rows": mixture.local({"x": np.zeros((2, 2))}),
+        "diagnosis": posterior.diagnose(data, n_draws=100, seed=0),
+        "evidence": posterior.evidence(data),
+        "importance sample": posterior.importance_sample(data, n_draws=100, seed=0),
+        "linear response": posterior.linear_response(data),
+        "integrated": posterior.integrated(data, "tau"),
+        "transformed": posterior.transformed(np.sqrt, "tau"),
+        "check": cv.testing.check_model(posterior.model, data),
+        "many": cv.fit_many(posterior.model, groups),
+        "dataset": cv.datasets.load_faithful(),
+        "density": density,
+        "conditional": density.predict(np.array([[0.0]]), [1], given=[0]),
+    }
+
+
+def test_results_are_tables_with_their_figures():
+    for name, own in shown_in_a_notebook().items():
+        html = own._repr_html_()
+        assert html.count("<table>") == html.count("</table>") >= 1, name
+        ElementTree.fromstring(f"<div>{html}</div>")
+        # colours and sizes are those of the notebook, light or dark
+        assert "style" not in html, name
+        assert "=array(" not in repr(own), name
+
+
+def test_what_tables_of_results_say():
+    shown = shown_in_a_notebook()
+    mean = shown["posterior"]["m"].mean
+    assert f"<td>{mean:.4g}</td>" in shown["a factor"]._repr_html_()
+    assert f"{shown['diagnosis'].pareto_k:.2f}" in shown["diagnosis"]._repr_html_()
+    assert f"{shown['evidence'].value:.3f}" in shown["evidence"]._repr_html_()
+    assert "a&lt;b" in shown["many"]._repr_html_()
+    assert "u&lt;v" in shown["density"]._repr_html_()
+    assert "272 rows" in shown["dataset"]._repr_html_()
+    assert f"{shown['integrated'].mean('tau'):.4g}" in shown["integrated"]._repr_html_()
+    assert shown["linear response"].summary()._repr_html_() == shown["linear response"]._repr_html_()

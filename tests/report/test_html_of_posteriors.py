@@ -118,6 +118,20 @@ def test_an_approximation_that_may_be_poor_is_noticed():
     assert titles(page)["Distance to the true posterior"] == "note"
     told = next(own["text"] for own in page["findings"] if own["title"].startswith("Distance"))
     assert "means may still be useful, but intervals are likely to be too narrow" in told
+    assert "Write the report with n_draws=10000 to find out" in told
+    more = gather(posterior, data, n_draws=200)
+    assert any("Pareto k of 200 draws" in own["text"] for own in more["findings"])
+
+
+def test_draws_are_refused_where_none_are_made(regression):
+    posterior, data = regression
+    with pytest.raises(cv.ParameterError, match="at least 100; got 7"):
+        gather(posterior, data, n_draws=7)
+    with pytest.raises(cv.ParameterError, match="give the data, too"):
+        gather(posterior, n_draws=200)
+    mixture = cv.KnownVarianceMixture(2, random_state=0).fit([[0.0], [1.0], [9.0]])
+    with pytest.raises(cv.ParameterError, match="Leave n_draws out"):
+        gather(mixture, [[0.0], [1.0], [9.0]], n_draws=200)
 
 
 def test_missing_entries_are_left_out_and_told(regression, hidden):

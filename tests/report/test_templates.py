@@ -88,3 +88,9 @@ def test_variables_have_the_names_of_the_columns_and_of_the_summary():
         assert drawn <= set(named)
         assert not any("theta" in name for name in {*named, *drawn})
         assert "theta" not in page["fit"]["interval_remark"]
+        for part in (page["facts"], page["fit"]["terms"], page["statement"]):
+            assert "theta" not in str(part)
+        parents = {line["name"]: line["law"] for line in page["statement"]}
+        location = "age mean" if fitted is mixed else "means"
+        assert any(f"mean = {location}[" in law for law in parents.values())
+        assert any(name.startswith(f"{location} and ") for name in parents)

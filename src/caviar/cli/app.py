@@ -215,6 +215,7 @@ def report(
             "--output", "-o", metavar="FILE", help="Report to write.", default="MODEL.html, beside the model"
         ),
     ] = None,
+    draws: options.Draws = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -235,6 +236,7 @@ def report(
         data,
         sql,
         model.with_suffix(".html") if output is None else output,
+        n_draws=draws,
         as_json=as_json,
         quiet=quiet,
     )

@@ -96,7 +96,14 @@ def show_model(path: Path, *, as_json: bool) -> None:
 
 
 def write_report(
-    model: Path, data: str | None, sql: str | None, output: Path, *, as_json: bool, quiet: bool
+    model: Path,
+    data: str | None,
+    sql: str | None,
+    output: Path,
+    *,
+    n_draws: int | None,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Do what ``caviar report`` does."""
     require_writable(output, ".html", ".htm", inputs=(data, model))
@@ -108,7 +115,8 @@ def write_report(
         with counting_parts(
             standard_error(), "sections of the report", first=_FIRST_SECTION, quiet=quiet
         ) as progress:
-            told = _written(saved.fitted, output, rows, source_name(data), progress, as_json=as_json)
+            asked = {"source": source_name(data), "n_draws": n_draws}
+            told = _written(saved.fitted, output, rows, asked, progress, as_json=as_json)
     if as_json:
         print_document({"report": str(output), **{part: told[part] for part in _TOLD if part in told}})
         return
@@ -121,14 +129,14 @@ def _written(
     fitted: Any,
     output: Path,
     rows: Any,
-    source: str | None,
+    asked: dict[str, Any],
     progress: Callable[[int, int], None],
     *,
     as_json: bool,
 ) -> dict[str, Any]:
     """Write the page; return what it shows, if programs are to be told."""
-    cv.report.write(fitted, output, rows, source=source, progress=progress)
-    return cv.report.gather(fitted, rows, source=source) if as_json else {}
+    cv.report.write(fitted, output, rows, progress=progress, **asked)
+    return cv.report.gather(fitted, rows, **asked) if as_json else {}
 
 
 def predict_table(

@@ -208,6 +208,16 @@ Interval = Annotated[
         default="0.95",
     ),
 ]
+Draws = Annotated[
+    int | None,
+    option(
+        "--draws",
+        metavar="S",
+        min=100,
+        help="Draws that compare the fit with the exact posterior, for all but mixtures of Gaussians.",
+        default="1000, fewer for many rows",
+    ),
+]
 Restarts = Annotated[
     int,
     option(metavar="R", min=1, help="Number of starts; the best result is kept.", default="1", panel=_FIT),

@@ -14,7 +14,7 @@ from caviar.files.naming import listed
 from .results import finite, objective_document, print_origin
 from .saved import LEVEL, Saved
 from .speaking import say, standard_error
-from .wording import in_options
+from .wording import in_options, status_in_options
 
 _NO_INTERVAL = ("bernoulli", "probit")
 """Families of 0 and 1: the mean, a probability, says all."""
@@ -134,4 +134,4 @@ def print_regression(console: Console, model: cv.MixedModel) -> None:
     """Print the common effects, the spreads of the effects of groups, and the noise."""
     say(console, in_options(str(model.summary(level=0.95))))
     say(console)
-    say(console, str(model.posterior_.status))
+    say(console, status_in_options(model.posterior_.status))

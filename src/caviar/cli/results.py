@@ -14,6 +14,7 @@ from rich.table import Table
 import caviar as cv
 
 from .speaking import counted, say
+from .wording import status_in_options
 
 
 def objective_document(posterior: cv.Posterior) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def print_end(
     starts = len(posterior.restart_elbos)
     best = f" (the best of {starts} starts)" if starts > 1 else ""
     say(console, f"{objective} {value:.4f} nats after {counted(n_iter, 'iteration')}{best}{more}")
-    say(console, str(posterior.status))
+    say(console, status_in_options(posterior.status))
     if posterior.told_ends:
         say(console, posterior.told_ends)
 

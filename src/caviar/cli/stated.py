@@ -17,7 +17,7 @@ from .results import finite, objective_document
 from .saved import LEVEL, Saved, seed_of_model
 from .speaking import counted, say, standard_error
 from .tables import input_file
-from .wording import in_options
+from .wording import in_options, status_in_options
 
 _MOST_ROWS = 20
 """Entries of each variable on a terminal; JSON holds them all."""
@@ -36,7 +36,7 @@ class PosteriorOfFile(Saved):
         print_statement(console, self.fitted.model)
         say(console)
         say(console, in_options(str(self.fitted.summary(max_rows=_MOST_ROWS))))
-        say(console, str(self.fitted.status))
+        say(console, status_in_options(self.fitted.status))
         data = self.fitted.data_summary
         if data:
             say(console, f"fitted to {counted(data['rows'], 'row')}")

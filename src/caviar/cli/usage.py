@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from difflib import SequenceMatcher
 from typing import Any
 
 import typer
@@ -17,6 +18,9 @@ _USAGE: type[Exception] = next(
     if issubclass(kind, Exception) and kind.__name__ == "UsageError"
 )
 
+_ALIKE, _CLEARLY = 0.6, 0.05
+"""How alike an option must be to what was typed to be suggested; by how much more than the next, to be the only one."""
+
 _IN_WORDS = (
     (r"^Invalid value for (.*?): ", r"\1: "),
     (r"^Invalid value: ", ""),
@@ -27,8 +31,6 @@ _IN_WORDS = (
     (r"^Got unexpected extra arguments? ?(?:\(s\) )?\((.*)\)\.?", r"unexpected argument: \1"),
     (r"\. Did you mean '?(.*?)'?\?$", r"; did you mean \1?"),
     (r"^No such option: (\S+?)\.?(?= |$)", r"no such option \1"),
-    (r" \(Possible options: (.*)\)\.?$", r"; did you mean one of \1?"),
-    (r"; did you mean one of (\S+)\?$", r"; did you mean \1?"),
     (r"^Option '(--?[\w-]+)' requires an argument\.?$", r"\1 needs a value"),
     (r"^Option '(--?[\w-]+)' does not take a value\.?$", r"\1 takes no value"),
     (r"Value error, ", ""),
@@ -65,6 +67,10 @@ class CommandsInWords(TyperGroup):
 def told(error: Any) -> str:
     """Return what is wrong with the usage, and where the right one is described."""
     text = in_words(error.format_message())
+    if hasattr(error, "possibilities"):
+        near = _meant(error)
+        several = "one of " if len(near) > 1 else ""
+        text = in_words(error.message) + (f"; did you mean {several}{', '.join(near)}?" if near else "")
     context = getattr(error, "ctx", None)
     if context is None:
         return text
@@ -72,6 +78,21 @@ def told(error: Any) -> str:
     if clause.endswith("?"):
         return f"{clause} See {context.command_path} --help"
     return f"{clause}; see {context.command_path} --help"
+
+
+def _meant(error: Any) -> list[str]:
+    """Return the options that may be meant by one that does not exist, the most alike first; one, if it is clear."""
+    given = str(getattr(error, "option_name", "")).strip("-")
+    alike = {
+        own: SequenceMatcher(None, own.strip("-"), given).ratio()
+        for own in getattr(error, "possibilities", None) or ()
+    }
+    near = sorted((own for own, ratio in alike.items() if ratio >= _ALIKE), key=lambda own: -alike[own])
+    begun = [own for own in near if own.strip("-").startswith(given)]
+    if len(begun) == 1:
+        return begun
+    is_clear = len(near) > 1 and alike[near[0]] - alike[near[1]] >= _CLEARLY
+    return near[:1] if is_clear else near
 
 
 def in_words(message: str) -> str:

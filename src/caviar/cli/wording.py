@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 _OPTIONS = {
     "n_components": "--components",
+    "n_draws": "--draws",
     "n_init": "--restarts",
     "held_out": "--held-out",
     "max_iter": "--max-iter",
@@ -39,6 +41,7 @@ _IN_WORDS = (
         r"""\1 such as the days since a date, by --sql "SELECT *, DATE_DIFF('day', DATE '\3', CAST(\2 AS DATE)) AS """
         r'''days FROM data"''',
     ),
+    (r"\b(less than|or) tol\b", r"\1 --tol"),
     (r"^X has ", "the table has "),
     (r"\bof X has ", "of the table has "),
     (r"(?<![\w'])(" + "|".join(_OPTIONS) + r")=(?=['\d])", lambda found: f"{_OPTIONS[found[1]]} "),
@@ -63,6 +66,18 @@ def of_table(message: str, data: str, model: Path | None) -> str:
     if model is None:
         return message
     return re.sub(_NO_COLUMN, lambda found: f"{found[0]}, which {model} needs", message)
+
+
+def status_in_options(status: Any) -> str:
+    """Return why a fit stopped, with options in the place of arguments.
+
+    Examples
+    --------
+    >>> from caviar.engine.ascent.status import Status
+    >>> status_in_options(Status.CONVERGED)
+    'converged: the objective changed by less than --tol per row'
+    """
+    return f"{status.value}: {in_options(status.explanation)}"
 
 
 def in_options(message: str) -> str:

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from .._errors import DataError, ParameterError
+from .._tables import html_of
 from .._typing import AnyArray
 from ..files.naming import listed, named
 from .arrow_numbers import number_type
@@ -202,6 +203,10 @@ class LazyTable:
     def to_arrays(self) -> dict[str, AnyArray]:
         """Return the columns as arrays in memory: name -> array of shape (N,)."""
         return {name: self[name].to_numpy() for name in self._columns}
+
+    def _repr_html_(self) -> str:
+        """Return the columns with their types, for a notebook."""
+        return html_of(f"LazyTable: {self._origin.describe()}", [("column", "type"), *self.types.items()])
 
     def __repr__(self) -> str:
         width = max(map(len, self._columns))

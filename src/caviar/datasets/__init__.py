@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from caviar._extras import install_command
+from caviar._tables import MOST_LINES, html_of, text_table
 from caviar._typing import AnyArray, Array
 
 from ._corpus import Corpus, load_political_blogs
@@ -41,7 +42,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """A table with named columns, which models and estimators accept directly.
 
@@ -72,6 +73,20 @@ class Dataset:
         if name not in self.columns:
             raise KeyError(f"no column {name!r}; the columns are {', '.join(map(repr, self.columns))}")
         return self.values[:, self.columns.index(name)]
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        """Return the names of the columns, and the first rows."""
+        rows = ([_cell(own) for own in self[name][:MOST_LINES]] for name in self.columns)
+        return [self.columns, *zip(*rows, strict=True)]
+
+    def __repr__(self) -> str:
+        n_rows, n_columns = self.shape
+        return f"{text_table(self._cells(), left=())}\n{n_rows:,} rows x {n_columns} columns"
+
+    def _repr_html_(self) -> str:
+        """Return the first rows, for a notebook."""
+        n_rows, n_columns = self.shape
+        return html_of("", self._cells(), [f"{n_rows:,} rows × {n_columns} columns"])
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -132,6 +147,11 @@ class Dataset:
             else:
                 columns[name] = values
         return DataFrame(columns)
+
+
+def _cell(value: Any) -> str:
+    """Return a number, or a word, as a cell of a table; nothing where it is missing."""
+    return value if isinstance(value, str) else "" if value is None else f"{value:g}"
 
 
 def load_faithful() -> Dataset:

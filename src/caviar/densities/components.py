@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 
 from .._errors import ImproperError, ParameterError
+from .._tables import MOST_LINES, html_of
 from .._typing import AnyArray, Array
 from .parameters import as_names
 
@@ -38,6 +39,23 @@ class Components(ABC):
                 f"{np.shape(self.locations)}"
             )
         object.__setattr__(self, "feature_names", as_names(self.feature_names, self.n_features))
+
+    def _repr_html_(self) -> str:
+        """Return weight and centre of the first components, for a notebook."""
+        shown = range(min(self.n_features, MOST_LINES))
+        names = self.feature_names or [f"[{column}]" for column in range(self.n_features)]
+        cells = [("component", "weight", *(names[column] for column in shown))]
+        cells += [
+            (str(k), f"{weight:.4g}", *(f"{location[column]:.4g}" for column in shown))
+            for k, (weight, location) in enumerate(zip(self.weights, self.locations, strict=True))
+        ][:MOST_LINES]
+        left = [(self.n_components - MOST_LINES, "components"), (self.n_features - MOST_LINES, "columns")]
+        told = [f"{count:,} more {what}" for count, what in left if count > 0]
+        return html_of(
+            f"{type(self).__name__}: {self.n_components} components, {self.n_features} columns; their centres",
+            cells,
+            [f"and {', and '.join(told)}"] if told else [],
+        )
 
     def __repr__(self) -> str:
         names = "" if self.feature_names is None else f", feature_names={self.feature_names}"

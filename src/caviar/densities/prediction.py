@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._tables import MOST_LINES, html_of
 from .._typing import AnyArray, Array
 from .conditioning import Conditionable
 from .rows import blocks, patterns
@@ -51,6 +52,18 @@ class ConditionalPrediction:
             self.lower[:, number],
             self.upper[:, number],
         )
+
+    def _repr_html_(self) -> str:
+        """Return the first rows as a table, for a notebook."""
+        cells = [("row", "mean", "sd", "interval")]
+        places = list(np.ndindex(np.shape(self.mean)))
+        for at in places[:MOST_LINES]:
+            ends = f"{self.lower[at]:.4g} to {self.upper[at]:.4g}"
+            cells.append(
+                (", ".join(map(str, at)), f"{self.mean[at]:.4g}", f"{self.standard_deviation[at]:.4g}", ends)
+            )
+        left = len(places) - MOST_LINES
+        return html_of("", cells, [f"and {left:,} more"] if left > 0 else [])
 
     def __repr__(self) -> str:
         parts = (

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
 
 from .._errors import ParameterError
+from .._words_of_others import estimator_advice
 from ..engine.ascent.driver import Progress
 from ..posterior.uncertainty.known import KINDS
 from ._arguments import require_choice, require_number, require_whole
@@ -39,6 +40,16 @@ class FitArguments(BaseEstimator):
     executor: Any = None
     verbose: bool | int | Callable[[Progress], None] | None = None
     uncertainty: str = "auto"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Refuse what the estimator lacks, and say what it has in the place of a familiar name."""
+            advice = estimator_advice(name)
+            if advice:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{advice}")
+            # raises again what was raised: a property may say that there was no fit
+            return self.__getattribute__(name)
 
     def _check_fit_arguments(self) -> None:
         """Refuse impossible numbers.

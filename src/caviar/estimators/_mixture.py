@@ -358,7 +358,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
 
     def _name_columns(self, posterior: Posterior) -> None:
         """Write the names of the columns into the summary of the data, for tables and plots."""
-        if hasattr(self, "feature_names_in_"):
+        if "feature_names_in_" in vars(self):
             posterior.data_summary = with_columns(posterior.data_summary, "x", self.feature_names_in_)
 
     @abstractmethod

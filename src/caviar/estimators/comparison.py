@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from ..posterior.tables import html_table, text_table
+from .._tables import html_table, text_table
 from .bayesian_gaussian_mixture import BayesianGaussianMixture
 from .mixed_mixture import MixedMixture
 

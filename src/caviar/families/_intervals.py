@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from caviar._errors import ModelError, ParameterError
+from caviar._tables import MOST_LINES, beside, html_of
 from caviar._typing import Array
 from caviar.families._marginals import Ends, Marginals
 from caviar.families._values import MeanPrecision
@@ -84,6 +85,21 @@ class Intervals(ABC):
         ends = self._entry_ends((0.5 - level / 2, 0.5 + level / 2))
         return _as_value([np.stack(own) for own in ends])
 
+    def _repr_html_(self) -> str:
+        """Return the first entries as a table, for a notebook: mean, standard deviation and central 95% interval."""
+        parts = self.entry_marginals((0.025, 0.975))
+        cells: list[tuple[str, ...]] = [("at", "mean", "sd", "95% interval")]
+        remarks: list[str] = []
+        for own in parts:
+            places = np.ndindex(np.shape(own.mean))
+            cells += [_cells_of(own, place) for place, _ in zip(places, range(MOST_LINES), strict=False)]
+            left = np.size(own.mean) - MOST_LINES
+            remarks += [f"and {left:,} more{' of ' * bool(own.part)}{own.part[1:]}"] if left > 0 else []
+        if not any(sd or interval for _, _, sd, interval in cells[1:]):
+            # labels and points have neither
+            cells = [row[:2] for row in cells]
+        return html_of(type(self).__name__, cells, remarks)
+
     def _entry_ends(self, ends: Ends) -> list[tuple[Array, Array]]:
         """Return the two quantiles of every entry of each part."""
         found = []
@@ -105,3 +121,17 @@ def _between(name: str, value: float) -> float:
 
 def _as_value(parts: list[Array]) -> Any:
     return MeanPrecision(*parts) if len(parts) == 2 else parts[0]
+
+
+def _cells_of(own: Marginals, place: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the cells of one entry of a part; empty ones for what its family does not give."""
+    mean, sd, lower, upper = (
+        np.nan if array is None else float(array[place]) for array in (own.mean, own.sd, own.lower, own.upper)
+    )
+    at = f"[{', '.join(map(str, place))}]" if place else ""
+    return (
+        " ".join(filter(None, (own.part[1:], at))),
+        beside(mean, sd),
+        "" if np.isnan(sd) else f"{sd:.4g}",
+        "" if np.isnan(lower) else f"{lower:.4g} to {upper:.4g}",
+    )

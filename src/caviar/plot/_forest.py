@@ -82,8 +82,8 @@ def forest(
     variable
         Name of a global variable; for a joint factor with its part, as in ``"theta.mean"``; of an estimator also the
         name that its ``summary()`` shows, as ``"means"``. It is optional if there is only one. For a list of names,
-        each variable has a panel with its own scale, and so has each entry of a vector whose entries differ by more
-        than a factor of ten, such as columns in different units.
+        each variable has a panel with its own scale. Where entries along the last axis differ by more than a factor of
+        ten, such as columns in different units, each entry has a panel.
     level
         Probability of the central credible intervals.
     names
@@ -94,15 +94,16 @@ def forest(
     max_entries
         Largest number of entries; more are refused.
     ax
-        Axes to draw into, one for each panel for a list of names; by default a new figure.
+        Axes to draw into, one for each panel for a list of names; by default a new figure. One variable in one given
+        axes has one scale.
 
     Returns
     -------
     Axes or ndarray of Axes
-        The axes of one variable; of a list an array (panels,). The title says whether intervals are to second order or
-        those of linear response, see ``uncertainty=`` of :meth:`caviar.Model.fit`. The first entry is at the top. A
-        symmetric matrix shows its lower triangle. A hollow marker is an entry without an interval: a point, or one
-        whose family gives no quantiles.
+        The axes of one variable, the first if its entries have panels; of a list an array (panels,). The title says
+        whether intervals are to second order or those of linear response, see ``uncertainty=`` of
+        :meth:`caviar.Model.fit`. The first entry is at the top. A symmetric matrix shows its lower triangle. A hollow
+        marker is an entry without an interval: a point, or one whose family gives no quantiles.
 
     Raises
     ------
@@ -126,18 +127,26 @@ def forest(
         figures = _the_one(fitted, variable, level)
         panel = Panel(figures, figures.title, _entries(fitted, figures, names, only))
         _refuse_many([panel], max_entries)
+        apart = [] if ax is not None else _apart(fitted, figures, names, only)
+        if len(apart) > 1:
+            return _draw_all(apart, None, _title(panel, level))[0]
         ax = new_axes(ax, (5.6, 0.24 * len(panel.entries) + 1.1))
         _draw(ax, panel)
         ax.set_title(_title(panel, level))
         return ax
     panels = _panels(fitted, variable, level, names, only)
     _refuse_many(panels, max_entries)
+    return _draw_all(panels, ax, _title(panels[0], level).partition(": ")[2].capitalize())
+
+
+def _draw_all(panels: Sequence[Panel], ax: Any, title: str) -> AnyArray:
+    """Draw panels one below the other; return their axes."""
     heights = [len(panel.entries) + 1.8 for panel in panels]
     size = (5.6, 0.24 * sum(heights) + 0.6)
     grid = new_grid(ax, (len(panels), 1), size, gridspec_kw={"height_ratios": heights})[:, 0]
     for own, panel in zip(grid, panels, strict=True):
         _draw(own, panel)
-    grid[0].set_title(_title(panels[0], level).partition(": ")[2].capitalize())
+    grid[0].set_title(title)
     return grid
 
 
@@ -159,44 +168,38 @@ def _panels(
                 {axis: own for axis, own in (given or {}).items() if axis in axes} for given in (names, only)
             )
             entries = _entries(fitted, figures, own_names, own_only)
-            parts = _parts(fitted, figures, own_names, own_only)
-            if parts:
-                found += [Panel(figures, f"{figures.title}, {title}", own) for title, own in parts]
-            else:
-                found.append(Panel(figures, figures.title, entries))
+            apart = _apart(fitted, figures, own_names, own_only)
+            found += apart or [Panel(figures, figures.title, entries)]
     return found
 
 
-def _parts(
+def _apart(
     fitted: Any,
     figures: Figures,
     names: Mapping[str, Sequence[str]],
     only: Mapping[str, Sequence[str]],
-) -> list[tuple[str, list[tuple[str, float, float, float]]]]:
-    """Return the entries of a vector apart, by its entry, where one scale would hide some; else nothing."""
-    if len(figures.plates) != 1 or figures.mean.ndim != 2 or figures.mean.shape[1] < 2:
+) -> list[Panel]:
+    """Return a panel for each place along the last axis, where one scale would hide some entries; else nothing."""
+    if figures.mean.ndim != 2 or len(figures.plates) == 0 or figures.mean.shape[1] < 2:
         return []
     spans = np.array([_span(figures, place) for place in range(figures.mean.shape[1])])
     if spans.max() <= _SIMILAR * max(spans.min(), 1e-300):
         return []
     whole = places_of(fitted, figures, names, only)
-    own = figures.names[1] if len(figures.names) > 1 else None
-    variable = figures.name.partition(".")[0]
-    titles = names.get(variable) or own or [f"[{place}]" for place in range(figures.mean.shape[1])]
-    plate = next(iter(figures.plates))
-    along = names.get(plate) or next(iter(figures.names), None)
-    return [
-        (
-            str(titles[place]),
-            [
-                (f"{plate} {index[0]}" if along is None else str(along[index[0]]), *_numbers(figures, index))
-                for _, index in whole
-                if index[1] == place
-            ],
-        )
-        for place in range(figures.mean.shape[1])
-        if any(index[1] == place for _, index in whole)
-    ]
+    plate, last = figures.plates[0], (*figures.plates, figures.name.partition(".")[0])[1]
+    first_names, last_names = (*figures.names, None, None)[:2]
+    along, titles = names.get(plate) or first_names, names.get(last) or last_names
+    numbered = f"{last} " if len(figures.plates) == 2 else ""
+    panels = []
+    for place in range(figures.mean.shape[1]):
+        entries = [
+            (f"{plate} {index[0]}" if along is None else str(along[index[0]]), *_numbers(figures, index))
+            for _, index in whole
+            if index[1] == place
+        ]
+        title = str(titles[place]) if titles else f"{numbered}{place}" if numbered else f"[{place}]"
+        panels += [Panel(figures, f"{figures.title}, {title}", entries)] if entries else []
+    return panels
 
 
 def _span(figures: Figures, place: int) -> float:

@@ -61,8 +61,8 @@ def pairs(
         Whether to draw the counts of all rows in hexagons instead; by default for more than 20 times ``max_points``
         rows.
     robust
-        Whether axes are limited to the components and nearly all rows; outliers then do not compress the plot.
-        Arrows at the edge mark rows beyond it, and a label gives their number.
+        Whether axes are limited to the components and nearly all rows; outliers, and components that are wider than
+        the data, then do not compress the plot. Arrows at the edge mark rows beyond it, and a label gives their number.
     axes
         Axes to draw into, columns x columns; by default a new figure.
 
@@ -171,23 +171,23 @@ def _ends(mixture: Mixture, x: Array, column: int, level: float) -> tuple[float,
     """Return the ends of an axis without its outliers; None if it has none.
 
     Outliers lie beyond the regions of all components, and farther from the central 98 % of the rows than the width of
-    these.
+    these. A component that is wider than that counts for as much to each side of its mean.
     """
     x = x[~np.isnan(x)]
     if len(x) < _FEWEST_ROWS:
         return None
     radius = np.sqrt(-2 * np.log1p(-level))
-    sds = np.sqrt(mixture.covariances[mixture.drawn, column, column])
+    reach = radius * np.sqrt(mixture.covariances[mixture.drawn, column, column])
     means = mixture.means[mixture.drawn, column]
     low, high = np.quantile(x, [0.01, 0.99])
     width = high - low
-    low = min(low - width, float((means - radius * sds).min()))
-    high = max(high + width, float((means + radius * sds).max()))
-    if low <= x.min() and x.max() <= high:
+    kept = np.minimum(reach, max(width, float(np.min(reach))))
+    starts, ends = float((means - kept).min()), float((means + kept).max())
+    low, high = min(low - width, starts), max(high + width, ends)
+    if low <= x.min() and x.max() <= high and np.array_equal(kept, reach):
         return None
     inside = x[(x >= low) & (x <= high)]
-    first = min(inside.min(), float((means - radius * sds).min())) if x.min() < low else float(x.min())
-    last = max(inside.max(), float((means + radius * sds).max())) if x.max() > high else float(x.max())
+    first, last = min(float(inside.min()), starts), max(float(inside.max()), ends)
     margin = 0.06 * (last - first)
     return first - margin, last + margin
 

@@ -539,6 +539,10 @@ class LinearResponse:
                 start = stop
         return found
 
+    def _repr_html_(self) -> str:
+        """Return the summary, for a notebook."""
+        return self.summary()._repr_html_()
+
     def __repr__(self) -> str:
         return f"LinearResponse(smallest_eigenvalue={self.smallest_eigenvalue:.4g})"
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from .._tables import html_table, text_table
 from .._typing import Array
-from .tables import html_table, text_table
 
 SHARE = 0.1
 """Share by which a number of a prior grows; for a location, share of the standard deviation of its prior."""

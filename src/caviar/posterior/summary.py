@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from .._tables import beside, html_table, text_table
 from ..families._marginals import Ends, Marginals
 from ..names import place_in_words
 from .pandas_tables import data_frame
-from .tables import beside, html_table, text_table
 from .uncertainty.known import Uncertainty
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from caviar._errors import VerificationError
-from caviar.posterior.tables import text_table
+from caviar._tables import html_of, text_table
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Check:
     sentence: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class VerificationReport:
     """The checks of one model; prints as a table.
 
@@ -73,11 +73,17 @@ class VerificationReport:
         if failed:
             raise VerificationError(f"the model fails its check of {', '.join(failed)}:\n{self}")
 
-    def __str__(self) -> str:
-        """Return the table."""
-        rows = [("check", "result", "figure", "threshold", "finding")]
-        rows += [
+    def _cells(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = [("check", "result", "figure", "threshold", "finding")]
+        return rows + [
             (c.name, "passed" if c.passed else "FAILED", f"{c.figure:.3g}", f"{c.threshold:.3g}", c.sentence)
             for c in self.checks
         ]
-        return text_table(rows, left={0, 1, 4})
+
+    def __repr__(self) -> str:
+        """Return the table."""
+        return text_table(self._cells(), left={0, 1, 4})
+
+    def _repr_html_(self) -> str:
+        """Return the table, for a notebook."""
+        return html_of("", self._cells())

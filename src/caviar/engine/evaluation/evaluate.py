@@ -94,10 +94,10 @@ def local_distributions(
     Variables of an outer plate, as the proportions of documents, belong to the data: they are found ``anew``, unless
     the data are those that the factors were fitted to.
     """
-    problem = _thorough(problem)
     outer = outer_variables(problem.bound.nodes, problem.order) if anew else []
     if not anew:
         check_sizes(problem, factors)
+    problem = _thorough(problem.measured_from(coordinates_about(problem.coordinates, factors, None, None)))
     q = in_frame(problem, factors, [variable for variable in problem.order if variable not in outer])
     found_anew: dict[str, Any] = {}
     if outer:

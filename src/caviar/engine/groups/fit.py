@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -26,6 +26,9 @@ _BEHIND = 0.05
 _LEFT = 2
 """Starts that go on from there."""
 
+_A_WHILE = 5
+"""Steps after which it is told how many groups have ended."""
+
 _TOGETHER = 2**20
 """Rows of the groups of all starts that ascend side by side, at most about."""
 
@@ -37,6 +40,7 @@ def fit_groups(
     tol: float,
     *,
     n_restarts: int = 1,
+    hear: Callable[[int], object] = lambda n_ended: None,
 ) -> GroupedEnds:
     """Return where the ascents of all groups end.
 
@@ -48,27 +52,39 @@ def fit_groups(
         As of :meth:`Model.fit`.
     n_restarts
         Times that the other starts are made.
+    hear
+        Called now and then with the number of groups whose first start has ended.
     """
     ends = GroupedEnds.none(problem.size)
     if not problem.has_labels:
-        _to_the_end(begun(problem), ends, max_iter, tol)
+        _to_the_end(begun(problem), ends, max_iter, tol, hear)
         return ends
     points, turns = points_of(problem)
     counts, n_categories = problem.groups.counts, problem.n_categories
     n_seeds = 1 if n_categories < _SEVERAL else 2
     first = [clustered(points, turn, counts, n_categories, rng) for turn in turns for _ in range(n_seeds)]
-    _to_the_end(begun(problem, *first), ends, max_iter, tol)
+    _to_the_end(begun(problem, *first), ends, max_iter, tol, hear)
     unclear = (~(ends.entropy < _CLEAR) & ends.has_settled).nonzero()[0]
     if unclear.size:
         own = problem.taken(unclear) if unclear.size < problem.size else problem
         for _ in range(n_restarts):
             others = _others(own, points[unclear], [turn[unclear] for turn in turns], rng)
             _race(own, list(others), ends, unclear, max_iter, tol)
+            hear(problem.size)
     return ends
 
 
-def _to_the_end(state: GroupedState | None, ends: GroupedEnds, max_iter: int, tol: float) -> None:
-    left = ascend(state, ends, max_iter, tol)
+def _to_the_end(
+    state: GroupedState | None,
+    ends: GroupedEnds,
+    max_iter: int,
+    tol: float,
+    hear: Callable[[int], object] = lambda n_ended: None,
+) -> None:
+    left = ascend(state, ends, min(_A_WHILE, max_iter), tol)
+    for n_made in range(_A_WHILE, max_iter, _A_WHILE):
+        hear(int(ends.has_settled.sum()))
+        left = ascend(left, ends, min(_A_WHILE, max_iter - n_made), tol)
     if left is not None:
         ends.cut(left)
 

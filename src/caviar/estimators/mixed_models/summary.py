@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from ..._tables import beside, html_table, text_table
 from ..._typing import Array
 from ...posterior.pandas_tables import data_frame
-from ...posterior.tables import beside, html_table, text_table
 from .design import COMMON
 from .families import RESIDUAL, THRESHOLDS
 from .origins import figures_of

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
+from functools import partial
 from threading import Lock
 from typing import Any, Literal
 
@@ -26,7 +27,7 @@ from ...execution.threads import usable_cores
 from ...language import Node, Variable
 from ...numerics.blas import one_blas_thread
 from ..model import Model, assembled
-from ..progress import groups_in_words, line_where_somebody_looks, lines, parts_told
+from ..progress import LongFit, groups_in_words, line_where_somebody_looks, lines, parts_told
 from .fits import Batch, ManyFits
 from .kinds import FittedMany, ManyModels, ManyStatements, Stated
 from .tables import Tables, batches, tables_of
@@ -120,8 +121,8 @@ def fit_many(
     if errors not in ("raise", "skip"):
         raise ParameterError(f"errors is 'raise' or 'skip'; got {errors!r}")
     data = tables_of(statements, tables, by)
-    with _told(progress, len(data.keys)) as tell, one_blas_thread():
-        made, alone = _fitted(statements, data, n_threads, tell, is_raised=errors == "raise")
+    with _told(progress, len(data.keys)) as told, one_blas_thread():
+        made, alone = _fitted(statements, data, n_threads, told, is_raised=errors == "raise")
     failed = {number: fit for number, fit in alone.items() if isinstance(fit, Exception)}
     if failed:
         first = failed[min(failed)]
@@ -146,7 +147,7 @@ def _statements_of(what: Any, arguments: Mapping[str, Any]) -> ManyStatements:
 
 
 def _fitted(
-    statements: ManyStatements, data: Tables, n_threads: int, tell: Callable[[int], None], *, is_raised: bool
+    statements: ManyStatements, data: Tables, n_threads: int, told: _Told, *, is_raised: bool
 ) -> tuple[list[Batch], dict[int, Any]]:
     """Return the batches, and by number of a group what was fitted by itself, or its error."""
     seeds = np.random.default_rng(statements.lengths.seed)
@@ -154,7 +155,7 @@ def _fitted(
     own = list(zip(numbered, seeds.spawn(len(numbered)), strict=True))
 
     def batch(task: tuple[AnyArray, np.random.Generator]) -> tuple[Batch | None, AnyArray]:
-        return _batch(statements, data, *task, tell)
+        return _batch(statements, data, *task, told)
 
     # fits in other threads are parts of this call as well
     here = copy_context()
@@ -167,7 +168,7 @@ def _fitted(
             fit = here.copy().run(_alone, statements, data, *task)
             if isinstance(fit, Exception) and is_raised:
                 raise fit
-            tell(1)
+            told.ended(1)
             return fit
 
         alone = dict(zip(left.tolist(), pool.map(single, each), strict=True))
@@ -190,7 +191,7 @@ def _batch(
     data: Tables,
     groups: AnyArray,
     rng: np.random.Generator,
-    tell: Callable[[int], None],
+    told: _Told,
 ) -> tuple[Batch | None, AnyArray]:
     """Return the fits of a batch, and the numbers of the groups to be fitted one by one."""
     counts = data.counts[groups]
@@ -207,7 +208,7 @@ def _batch(
         fit, left = (
             (None, np.empty(0, dtype=np.intp))
             if is_odd.all()
-            else _batch(statements, data, groups[~is_odd], rng, tell)
+            else _batch(statements, data, groups[~is_odd], rng, told)
         )
         return fit, np.concatenate([groups[is_odd], left])
     stated = statements.stated(data.tables[groups[0]])
@@ -222,9 +223,11 @@ def _batch(
     own = statements.lengths
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        ends = fit_groups(problem, rng, own.max_iter, own.tol, n_restarts=own.n_restarts)
+        first, lengths = int(groups[0]), (own.max_iter, own.tol)
+        hear = partial(told.going_on, first)
+        ends = fit_groups(problem, rng, *lengths, n_restarts=own.n_restarts, hear=hear)
     places = ends.has_settled.nonzero()[0]
-    tell(len(places))
+    told.ended(len(places), of=first)
     if not places.size:
         return None, groups
     made = Batch(groups[places], places, problem.factors(ends.vector, places), ends)
@@ -244,35 +247,60 @@ def _assemble(stated: Stated) -> Callable[..., Problem]:
     return made
 
 
-@contextmanager
-def _told(
-    progress: bool | Callable[[int, int], object] | None, n_groups: int
-) -> Iterator[Callable[[int], None]]:
-    """Yield progress reports of finished groups."""
-    done, lock = 0, Lock()
+class _Told:
+    """What is told of the groups that have ended; several threads tell it.
 
-    def tell(number: int) -> None:
-        nonlocal done
-        with lock:
-            before, done = done, done + number
+    Parameters
+    ----------
+    progress
+        As of :func:`fit_many`.
+    n_groups
+        Number of all groups.
+    line
+        The line that a user looks at; None if nobody does.
+    """
+
+    def __init__(
+        self, progress: bool | Callable[[int, int], object] | None, n_groups: int, line: LongFit | None
+    ) -> None:
+        self._progress, self._n_groups, self._line = progress, n_groups, line
+        self._done, self._within, self._lock = 0, dict[int, int](), Lock()
+
+    def ended(self, number: int, *, of: int | None = None) -> None:
+        """Tell that so many more groups have ended, all those of a batch that will."""
+        progress, n_groups = self._progress, self._n_groups
+        with self._lock:
+            before, self._done = self._done, self._done + number
+            self._within.pop(-1 if of is None else of, None)
             if callable(progress):
-                progress(done, n_groups)
-            elif progress and (done == n_groups or done * _LINES // n_groups > before * _LINES // n_groups):
-                log.info("%d of %d groups", done, n_groups)
-            elif line is not None:
-                line.tell(lambda seconds: groups_in_words(done, n_groups, seconds))
+                progress(self._done, n_groups)
+            elif progress and (
+                self._done == n_groups or self._done * _LINES // n_groups > before * _LINES // n_groups
+            ):
+                log.info("%d of %d groups", self._done, n_groups)
+            self._show()
 
-    def go_on(event: object) -> None:
-        """Take notice that a fit of one group goes on."""
-        tell(0)
+    def going_on(self, batch: int, n_ended: int) -> None:
+        """Show that a batch goes on, of which so many groups have ended for now."""
+        with self._lock:
+            self._within[batch] = n_ended
+            self._show()
 
-    with (
-        line_where_somebody_looks() if progress is None else nullcontext() as line,
-        lines() if progress is True else nullcontext(),
-        parts_told(go_on if line is not None else _nothing),
-    ):
-        yield tell
+    def fit_goes_on(self, event: object) -> None:
+        """Show that a fit of one group goes on."""
+        with self._lock:
+            self._show()
+
+    def _show(self) -> None:
+        if self._line is not None:
+            done = min(self._done + sum(self._within.values()), self._n_groups)
+            self._line.tell(lambda seconds: groups_in_words(done, self._n_groups, seconds))
 
 
-def _nothing(event: object) -> None:
-    """Show nothing."""
+@contextmanager
+def _told(progress: bool | Callable[[int, int], object] | None, n_groups: int) -> Iterator[_Told]:
+    """Yield what progress is told to."""
+    with line_where_somebody_looks() if progress is None else nullcontext() as line:
+        told = _Told(progress, n_groups, line)
+        with lines() if progress is True else nullcontext(), parts_told(told.fit_goes_on):
+            yield told

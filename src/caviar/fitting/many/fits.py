@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._errors import ParameterError
+from ..._tables import MOST_LINES, html_of
 from ..._typing import AnyArray, Array
 from ...engine.ascent.status import Status
 from ...engine.groups.ascent import GroupedEnds
@@ -182,6 +183,19 @@ class ManyFits(Sequence[Any]):
         lines += [f"{n_alone} fitted by themselves"] if n_alone else []
         lines += [f"{len(self.errors)} skipped, whose errors are in .errors"] if self.errors else []
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return the lines about all fits, and the first groups, for a notebook."""
+        cells = [("group", "rows", "ELBO", "iterations", "status")]
+        cells += [
+            (str(key), f"{rows:,}", f"{elbo:.4f}", str(n_iter), status.value)
+            for key, rows, elbo, n_iter, status in zip(
+                self.keys[:MOST_LINES], self.n_rows, self.elbo, self.n_iter, self.status, strict=False
+            )
+        ]
+        left = len(self) - MOST_LINES
+        more = [f"and {left:,} more groups; to_frame() has all of them"] if left > 0 else []
+        return html_of("; ".join(self.summary().splitlines()), cells, more)
 
     def __repr__(self) -> str:
         return f"ManyFits({len(self)} groups, {int(self.converged.sum())} converged)"

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..._errors import DataError, ModelError, ParameterError
+from ..._tables import html_of
 from ..._typing import Array
 from ...engine.ascent.problem import Problem
 from ...engine.evaluation.at_points import why_inexact
@@ -101,7 +102,9 @@ class Diagnosis:
         """Whether ``log_evidence`` is probably too low, because k is above 0.5."""
         return self.pareto_k > GOOD
 
-    def __repr__(self) -> str:
+    @property
+    def _advice(self) -> str:
+        """What the verdict means."""
         advice = {
             "good": "q is close to the posterior of the globals",
             "usable": "q is near the posterior of the globals; importance weights correct its draws",
@@ -112,11 +115,26 @@ class Diagnosis:
         }[self.verdict]
         if self.verdict == "good" and self.pareto_k + self.pareto_k_error >= GOOD:
             advice += ", if k is below 0.5, which more draws tell"
+        return advice
+
+    def _repr_html_(self) -> str:
+        """Return the verdict and its figures as a table, for a notebook."""
+        error = "a lower estimate" if self.is_lower_estimate else f"± {self.log_evidence_error:.2g}"
+        cells = [
+            ("figure", "value", ""),
+            ("Pareto k", f"{self.pareto_k:.2f}", f"± {self.pareto_k_error:.2f}"),
+            ("effective draws", f"{self.effective_draws:.0f}", f"of {len(self.log_weights):,}"),
+            ("log p(x), nats", f"{self.log_evidence:.3f}", error),
+            ("ELBO, nats", f"{self.elbo:.3f}", ""),
+        ]
+        return html_of(f"{self.verdict}: {self._advice}", cells, [self._told_end.strip()])
+
+    def __repr__(self) -> str:
         evidence = f"log p(x) {self.log_evidence:.3f} +- {self.log_evidence_error:.2g} nats"
         if self.is_lower_estimate:
             evidence = f"log p(x) {self.log_evidence:.3f} nats, a lower estimate as k is above {GOOD}"
         return (
-            f"Pareto k {self.pareto_k:.2f} +- {self.pareto_k_error:.2f}, {self.verdict}: {advice}\n"
+            f"Pareto k {self.pareto_k:.2f} +- {self.pareto_k_error:.2f}, {self.verdict}: {self._advice}\n"
             f"effective draws {self.effective_draws:.0f} of {len(self.log_weights)}\n"
             f"{evidence}, ELBO {self.elbo:.3f}{self._told_end}"
         )

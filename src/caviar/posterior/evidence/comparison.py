@@ -10,9 +10,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ..._errors import DataError, ModelError, ParameterError
+from ..._tables import html_table, text_table
 from ..._typing import Array
 from ..pandas_tables import data_frame
-from ..tables import html_table, text_table
 from .evidence import Evidence
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..._tables import html_of
+
 _SHARE = 1 / 6
 """Standard error of the second-order evidence as a share of its correction.
 
@@ -19,7 +21,7 @@ correction left out as much. With it 95% are within two errors, and 46% without.
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evidence:
     """An estimate of log p(x), as :meth:`Posterior.evidence` returns it.
 
@@ -87,7 +89,13 @@ class Evidence:
             f"ones, or give proper priors."
         )
 
-    def __str__(self) -> str:
+    def _repr_html_(self) -> str:
+        """Return the estimate, its error and the ELBO as a table, for a notebook."""
+        error = {0.0: "exact", float("inf"): "unknown"}.get(self.error, f"{self.error:.2g}")
+        cells = [("log p(x), nats", "error", "ELBO"), (f"{self.value:.3f}", error, f"{self.elbo:.3f}")]
+        return html_of("", cells, [self.remark])
+
+    def __repr__(self) -> str:
         error = "" if self.error in (0.0, float("inf")) else f" +- {self.error:.2g}"
         return f"log p(x) {self.value:.3f}{error} nats, ELBO {self.elbo:.3f}. {self.remark}"
 

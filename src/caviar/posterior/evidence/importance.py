@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..._errors import ModelError
+from ..._tables import html_of
 from ..._typing import Array
 from ...engine.ascent.problem import Problem
 from ...engine.rows.row_map import RowMap
@@ -113,6 +114,16 @@ class ImportanceSample:
         if name not in found:
             raise ModelError(f"there are draws of {', '.join(map(repr, found))}; got {name!r}")
         return np.asarray(found[name], dtype=np.float64)
+
+    def _repr_html_(self) -> str:
+        """Return the figures as a table, for a notebook."""
+        cells = [
+            ("figure", "value", ""),
+            ("effective draws", f"{self.effective_draws:.0f}", f"of {len(self.log_weights):,}"),
+            ("Pareto k", f"{self.pareto_k:.2f}", f"± {self.pareto_k_error:.2f}"),
+            ("log p(x), nats", f"{self.log_evidence:.3f}", f"± {self.log_evidence_error:.2g}"),
+        ]
+        return html_of("Importance sample", cells)
 
     def __repr__(self) -> str:
         return (

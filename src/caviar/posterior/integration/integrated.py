@@ -23,6 +23,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from ..._errors import ModelError
+from ..._tables import MOST_LINES, beside, html_of, text_table
 from ..._typing import Array
 from ...names import Placed
 from ..evidence.coordinates import Coordinates
@@ -43,7 +44,7 @@ _EDGES = np.linspace(-13.0, 13.0, 521)
 """Log odds of the probabilities between which their mixture is taken as one of its values."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Weighted:
     """Values with weights.
 
@@ -85,6 +86,31 @@ class Weighted:
     def transformed(self, function: Callable[[Array], Any]) -> Weighted:
         """Return the values that a function makes of these."""
         return Weighted(np.asarray(function(self.values), dtype=np.float64), self.weights)
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        """Return the first entries as rows of a table."""
+        mean, sd, (lower, upper) = self.mean, self.sd, self.interval()
+        places = list(np.ndindex(self.values.shape[1:]))[:MOST_LINES]
+        return [("at", "mean", "sd", "95% interval")] + [
+            (
+                f"[{', '.join(map(str, at))}]" if at else "",
+                beside(float(mean[at]), float(sd[at])),
+                f"{sd[at]:.4g}",
+                f"{lower[at]:.4g} to {upper[at]:.4g}",
+            )
+            for at in places
+        ]
+
+    def _remark(self) -> str:
+        left = int(np.prod(self.values.shape[1:], dtype=int)) - MOST_LINES
+        return f"{len(self.values):,} weighted values" + (f"; and {left:,} more entries" if left > 0 else "")
+
+    def __repr__(self) -> str:
+        return f"{text_table(self._cells(), left={0, 3})}\n{self._remark()}"
+
+    def _repr_html_(self) -> str:
+        """Return the first entries as a table, for a notebook."""
+        return html_of("", self._cells(), [self._remark()])
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,6 +304,20 @@ class IntegratedPosterior:
         if part not in own:
             raise ModelError(f"'{variable}' has the parts {', '.join(map(repr, own))}; got {name!r}")
         return Weighted(np.asarray(own[part], dtype=np.float64), weights)
+
+    def _repr_html_(self) -> str:
+        """Return a table of what is integrated over, for a notebook."""
+        cells = [("variable", "at", "mean", "sd", "95% interval")]
+        for name in self.over:
+            mean, sd, (lower, upper) = self.mean(name), self.sd(name), self.interval(name)
+            for at in list(np.ndindex(mean.shape))[:MOST_LINES]:
+                place = f"[{', '.join(map(str, at))}]" if at else ""
+                ends = f"{lower[at]:.4g} to {upper[at]:.4g}"
+                cells.append((name, place, beside(float(mean[at]), float(sd[at])), f"{sd[at]:.4g}", ends))
+        told = (
+            f"{len(self.posteriors)} fits, ELBO {self.elbo:.6f} nats, log p(x) about {self.log_evidence:.3f}"
+        )
+        return html_of(f"Posterior integrated over {', '.join(self.over)}: {told}", cells)
 
     def __repr__(self) -> str:
         return f"IntegratedPosterior(over {', '.join(self.over)}; {len(self.posteriors)} fits, ELBO {self.elbo:.6g})"

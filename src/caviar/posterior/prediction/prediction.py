@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from ..._errors import ModelError, ParameterError
+from ..._tables import html_table, text_table
 from ..._typing import Array
 from ...families import Categorical, ChainMixture, ExponentialFamily, ForecastMarkovChain, MarkovChain
 from ...families._by_moments import REALS, ByMoments
+from ...families._intervals import Intervals
 from ...names import Names
 from ...numerics.randomness import generator
 from ..pandas_tables import data_frame
-from ..tables import html_table, text_table
 from ..uncertainty.known import ends_of
 
 _MOST_LINES = 10
@@ -55,6 +56,16 @@ class OfRows(dict[str, Any]):
         for name, own in self.items():
             columns.update(_columns_of(name, own, self.names.entries(name)))
         return data_frame(columns, self._fitting_index(columns))
+
+    def _repr_html_(self) -> str:
+        """Return the first rows of each as tables, for a notebook."""
+        tables = (
+            own._repr_html_()
+            if isinstance(own, Prediction | Intervals)
+            else f"<pre>{escape(repr(own))}</pre>"
+            for own in self.values()
+        )
+        return "".join(f"<p>{escape(name)}</p>{own}" for name, own in zip(self, tables, strict=True))
 
     def _fitting_index(self, columns: Mapping[str, Any]) -> Any:
         n_rows = max(map(len, columns.values()), default=0)
@@ -136,14 +147,6 @@ class Predictions(OfRows):
         for name in list(self._later):
             self[name]
         return super().to_frame()
-
-    def _repr_html_(self) -> str:
-        """Return the first rows of each as tables, for a notebook."""
-        tables = (
-            own._repr_html_() if isinstance(own, Prediction) else f"<pre>{escape(repr(own))}</pre>"
-            for own in self.values()
-        )
-        return "".join(f"<p>{escape(name)}</p>{own}" for name, own in zip(self, tables, strict=True))
 
     def __missing__(self, name: str) -> Any:
         if name in self._later:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..._errors import DataError, ModelError
+from ..._tables import html_table
 from ..._typing import Array
 from ...names import Placed
 from ...names.meeting import NamedData
 from ..pandas_tables import data_frame
-from ..tables import html_table
 from .prediction import Prediction
 
 _MOST_LINES = 10

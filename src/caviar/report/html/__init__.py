@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .page import gather, page_of, write
-from .versions import versions
+from .provenance import versions
 
 __all__ = ["gather", "page_of", "versions", "write"]

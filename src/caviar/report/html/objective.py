@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ import numpy as np
 _MOST_STEPS = 400
 
 
-def objective_facts(posterior: Any, words: dict[str, str], *, offset: float = 0.0) -> dict[str, Any]:
+def objective_facts(
+    posterior: Any, words: dict[str, str], names: Mapping[str, str] | None = None, *, offset: float = 0.0
+) -> dict[str, Any]:
     """Return facts about the objective of a fit, as plain values.
 
     Parameters
@@ -18,6 +21,8 @@ def objective_facts(posterior: Any, words: dict[str, str], *, offset: float = 0.
         Of the fit.
     words
         Name of a factor -> what its part of the objective says.
+    names
+        Name of a factor -> what users call it, if that is something else.
     offset
         What the objective of an estimator is above that of its posterior, in nats.
     """
@@ -30,7 +35,7 @@ def objective_facts(posterior: Any, words: dict[str, str], *, offset: float = 0.
         "restarts": [float(end) + offset for end in np.ravel(posterior.restart_elbos)],
         "ends": [[end + offset, n_starts] for end, n_starts in posterior.distinct_ends],
         "told_ends": posterior.told_ends,
-        "terms": _terms(posterior, words, offset),
+        "terms": _terms(posterior, words, names or {}, offset),
         "n_iter": int(posterior.n_iter),
         "status": posterior.status.value,
         "explanation": posterior.status.explanation,
@@ -43,10 +48,12 @@ def _thinned(trace: Any) -> list[list[float]]:
     return [[int(step), float(trace[step])] for step in steps if np.isfinite(trace[step])]
 
 
-def _terms(posterior: Any, words: dict[str, str], offset: float) -> list[dict[str, Any]]:
+def _terms(
+    posterior: Any, words: dict[str, str], names: Mapping[str, str], offset: float
+) -> list[dict[str, Any]]:
     """Return the parts that the objective is the sum of."""
     terms = [
-        {"name": name, "value": float(value), "words": words.get(name, "")}
+        {"name": names.get(name, name), "value": float(value), "words": words.get(name, "")}
         for name, value in posterior.elbo_terms.items()
     ]
     if abs(offset) > 1e-9:

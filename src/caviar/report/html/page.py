@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
+from numbers import Integral
 from typing import Any
 
 from ..._errors import DataError, ParameterError
@@ -21,18 +22,21 @@ from .mixture import MixtureSubject
 from .provenance import file_name
 from .section import rendered
 from .stated import MixedMixtureSubject, MixedModelSubject, StatedSubject
+from .stated.findings import FEWEST_DRAWS
 from .subject import Subject
 
 _SCRIPTS = ("elements.js", "tables.js", "filters.js", "axes.js")
 """The scripts that those of the sections need."""
 
 
-def gather(fitted: Any, data: Any = None, *, source: str | None = None) -> dict[str, Any]:
+def gather(
+    fitted: Any, data: Any = None, *, source: str | None = None, n_draws: int | None = None
+) -> dict[str, Any]:
     """Return the contents of a report as plain values.
 
     Parameters
     ----------
-    fitted, data, source
+    fitted, data, source, n_draws
         As for :func:`write`.
 
     Raises
@@ -48,7 +52,7 @@ def gather(fitted: Any, data: Any = None, *, source: str | None = None) -> dict[
     >>> page["fit"]["kind"], page["fit"]["status"], page["rows"] is None
     ('Bayesian mixture of Gaussians', 'converged', True)
     """
-    return _gathered(_subject_of(fitted, data, source))
+    return _gathered(_subject_of(fitted, data, source, n_draws))
 
 
 def _gathered(subject: Subject, progress: Callable[[int, int], None] | None = None) -> dict[str, Any]:
@@ -69,16 +73,17 @@ def page_of(
     data: Any = None,
     *,
     source: str | None = None,
+    n_draws: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> str:
     """Return a report about a fit as one self-contained HTML page.
 
     Parameters
     ----------
-    fitted, data, source, progress
+    fitted, data, source, n_draws, progress
         As for :func:`write`.
     """
-    subject = _subject_of(fitted, data, source)
+    subject = _subject_of(fitted, data, source, n_draws)
     page, figures = _gathered(subject, progress), {}
     for section in subject.sections:
         figures |= section.figures(page)
@@ -101,6 +106,7 @@ def write(
     data: Any = None,
     *,
     source: str | None = None,
+    n_draws: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
     """Write a report about a fit to one HTML file, which can be read offline.
@@ -123,6 +129,9 @@ def write(
         rows, "lengths": lengths}``. Without data the report shows less, and says so.
     source
         Name of the data on the page.
+    n_draws
+        Number of draws that compare the fit with the exact posterior, where a report does so: for all but mixtures of
+        Gaussians, with the data of the fit. By default 1000, and fewer for more than 20,000 rows, but at least 100.
     progress
         Function that is called after each section with the number of finished sections and of all sections.
 
@@ -131,12 +140,12 @@ def write(
     DataError
         If the path does not end with ``.html``, or the file cannot be written.
     ParameterError
-        If ``fitted`` has another type or is not fitted.
+        If ``fitted`` has another type or is not fitted, or ``n_draws`` are given where none are made.
 
     Notes
     -----
-    With data, a posterior is checked as by :meth:`caviar.Posterior.diagnose`, which takes 100 to 1000 passes over the
-    rows.
+    With data, a posterior is checked as by :meth:`caviar.Posterior.diagnose`, which takes a pass over the rows for each
+    draw.
 
     Examples
     --------
@@ -150,13 +159,32 @@ def write(
     """
     if not str(path).lower().endswith((".html", ".htm")):
         raise DataError(f"cannot write {path}: a report is a page of HTML; its name must end with .html")
-    text = page_of(fitted, data, source=source, progress=progress)
+    text = page_of(fitted, data, source=source, n_draws=n_draws, progress=progress)
     with replacing(path) as file:
         # Names of columns may hold halves of characters, which no encoding has.
         file.write(text.encode("utf-8", errors="replace"))
 
 
-def _subject_of(fitted: Any, data: Any, source: str | None) -> Subject:
+def _subject_of(fitted: Any, data: Any, source: str | None, n_draws: int | None) -> Subject:
+    subject = _of_kind(fitted, data, source)
+    if n_draws is None:
+        return subject
+    if isinstance(n_draws, bool) or not isinstance(n_draws, Integral) or n_draws < FEWEST_DRAWS:
+        raise ParameterError(f"n_draws must be a whole number of at least {FEWEST_DRAWS}; got {n_draws!r}")
+    if not subject.makes_draws:
+        raise ParameterError(
+            "n_draws compares a fit with the exact posterior, which the report on a mixture of Gaussians does not do: "
+            "it predicts rows that were left out. Leave n_draws out"
+        )
+    if not subject.has_data:
+        raise ParameterError(
+            "n_draws compares a fit with the exact posterior given its data; give the data, too"
+        )
+    subject.n_draws = int(n_draws)
+    return subject
+
+
+def _of_kind(fitted: Any, data: Any, source: str | None) -> Subject:
     if not isinstance(fitted, Posterior) and not hasattr(fitted, "posterior_"):
         raise ParameterError(
             f"a report is of a fitted estimator of caviar, or of a posterior; got {fitted!r:.200}. Call fit first"

@@ -1,10 +1,12 @@
-"""Where a page comes from: its date, and the data it was made with."""
+"""Where a page comes from: its date, the data it was made with, and the versions of the libraries behind it."""
 
 from __future__ import annotations
 
 import hashlib
+import platform
 from collections.abc import Mapping
 from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePath
 from typing import Any
 
@@ -12,6 +14,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..._typing import AnyArray
+from ..._version import __version__
 from ...lazy.rows import LazyRows
 
 _DIGITS = 16
@@ -79,3 +82,25 @@ def _arrays(value: Any) -> list[AnyArray]:
     except (TypeError, ValueError):
         texts = np.asarray(filled, dtype=object).ravel().tolist()
         return [np.frombuffer("\0".join(map(str, texts)).encode(), dtype=np.uint8)]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the software that computed the results.
+
+    Examples
+    --------
+    >>> sorted(versions())
+    ['caviar', 'numpy', 'python', 'scikit-learn', 'scipy']
+    """
+    found = {"caviar": __version__, "python": platform.python_version()}
+    for name in ("numpy", "scipy", "scikit-learn"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def known_versions(posterior: Any) -> dict[str, str]:
+    """Return what a posterior knows of the software that fitted or saved it."""
+    return {} if posterior.saved_by is None else {"caviar": posterior.saved_by}

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from .findings import verdict_of
-from .provenance import provenance_of
+from .provenance import provenance_of, versions
 from .section import Page, Section
 from .subject import Subject
-from .versions import versions
 
 
 class Trust(Section):

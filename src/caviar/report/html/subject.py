@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 from ...estimators._saveable import Saveable
 from ...posterior.posterior import Posterior
 from .checks import checks_of
+from .naming import in_words
 from .numbers import number
 from .objective import objective_facts
-from .provenance import file_name
+from .provenance import file_name, known_versions
 from .section import Section
 from .seen import Seen, seen_of
-from .versions import known_versions
 
 
 class Subject(ABC):
@@ -32,6 +32,8 @@ class Subject(ABC):
     """The name of the data."""
     data: Mapping[str, Any] | None
     """The data as the posterior takes them; None for none."""
+    n_draws: int | None = None
+    """Draws that compare the fit with the exact posterior; None for as many as the rows allow."""
 
     @property
     def has_data(self) -> bool:
@@ -47,6 +49,11 @@ class Subject(ABC):
     def checks(self) -> dict[str, Any] | None:
         """The data beside data sets of the model, and residuals; None without data."""
         return checks_of(self.posterior, self.data, self.observed_columns)
+
+    @property
+    def makes_draws(self) -> bool:
+        """Whether draws compare the fit with the exact posterior."""
+        return True
 
     @property
     def observed_columns(self) -> Sequence[str] | None:
@@ -73,6 +80,30 @@ class Subject(ABC):
         """Return what each part of the objective says, by its name."""
         return {}
 
+    def shown_name(self, stated: str) -> str:
+        """Return what users call a variable, or a part of one: as the summary of the estimator does."""
+        return self.estimator._shown_name(stated) if isinstance(self.estimator, Saveable) else stated
+
+    @cached_property
+    def shown_factors(self) -> dict[str, str]:
+        """Factor, by the name that the objective has for it -> what users call it; a joint one by its parts."""
+        variables = self.posterior.model.variables
+        return {
+            factor: ", ".join(
+                in_words(variables[name], self.shown_name) if name in variables else name
+                for name in factor.split(", ")
+            )
+            for factor in self.posterior.elbo_terms
+        }
+
+    @property
+    def spelled(self) -> dict[str, str]:
+        """How to ask for more iterations, starts and draws: options of the command line, or arguments of Python."""
+        if self.about.get("command"):
+            return {"say_iterations": "--max-iter", "say_starts": "--restarts 10", "say_draws": "--draws "}
+        starts = "n_restarts=10" if self.estimator is None else "n_init=10"
+        return {"say_iterations": "max_iter=", "say_starts": starts, "say_draws": "n_draws="}
+
     @property
     def interval_remark(self) -> str:
         """Where the intervals come from, in the names and options that the user of an estimator or command knows."""
@@ -93,12 +124,13 @@ class Subject(ABC):
         """The facts of the fit, as plain values."""
         about = self.about
         return {
-            **objective_facts(self.posterior, self.words(), offset=self.offset),
+            **objective_facts(self.posterior, self.words(), self.shown_factors, offset=self.offset),
             "source": file_name(about.get("source")),
             "query": about.get("query"),
             "command": about.get("command"),
             "fitted_with": dict(about.get("versions") or known_versions(self.posterior)),
             "interval_remark": self.interval_remark,
+            **self.spelled,
             **self.own_facts(),
         }
 

@@ -118,6 +118,10 @@ class MixtureSubject(Subject):
             remembered_quality(summary) if self.rows is None else quality_of(self.rows, self.names, summary)
         )
 
+    @property
+    def makes_draws(self) -> bool:
+        return False
+
     def words(self) -> dict[str, str]:
         return _TERMS
 
@@ -141,8 +145,6 @@ class MixtureSubject(Subject):
             "covariance_type": getattr(estimator, "covariance_type", None),
             "columns": list(self.names),
             "max_iter": int(estimator.max_iter),
-            "say_iterations": "--max-iter (max_iter=)",
-            "say_starts": "--restarts 10 (n_init=10)",
             "rows": self.about.get("rows"),
             "seed": self.about.get("seed"),
             "call": f"import caviar as cv\ncv.{estimator!r}.fit(X)",

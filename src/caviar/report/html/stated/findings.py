@@ -14,7 +14,7 @@ from ..findings import ascent, convergence, finding, reproduction, restarts
 _LEVEL = 0.95
 _FEWEST_TOLD, _FEWEST_JUDGED = 20, 80
 """Observations from which on coverage is told; and is judged, for 95% is two standard errors from 90%."""
-_MOST_DRAWS, _FEWEST_DRAWS = 1000, 100
+_MOST_DRAWS, FEWEST_DRAWS = 1000, 100
 _MOST_ROW_PASSES = 20_000_000
 """Draws times rows of the diagnosis: of more rows there are fewer draws."""
 
@@ -67,26 +67,25 @@ def _distance(subject: Any, data: Mapping[str, Any]) -> dict[str, str] | None:
             "Not checked: it compares the fit with the posterior given the rows of the fit, and these are other rows.",
         )
     n_rows = max([1, *(np.shape(value)[0] for value in data.values() if np.ndim(value))])
-    n_draws = min(_MOST_DRAWS, max(_FEWEST_DRAWS, _MOST_ROW_PASSES // n_rows))
+    n_draws = subject.n_draws or min(_MOST_DRAWS, max(FEWEST_DRAWS, _MOST_ROW_PASSES // n_rows))
     try:
         found = subject.posterior.diagnose(data, n_draws=n_draws, seed=0)
     except CaviarError as error:
         reason = str(error).partition(". ")[0].rstrip(".")
         return finding("info", title, f"Not checked: {reason}.")
-    return _told_by_draws(found, n_draws, title)
+    return _told_by_draws(found, n_draws, title, f"{subject.spelled['say_draws']}{10 * n_draws}")
 
 
-def _told_by_draws(found: Any, n_draws: int, title: str) -> dict[str, str]:
+def _told_by_draws(found: Any, n_draws: int, title: str, more: str) -> dict[str, str]:
     """Return the result of the diagnosis by draws, in plain words before its figure."""
     figure = f"Pareto k of {n_draws:,} draws is {found.pareto_k:.2f} ± {found.pareto_k_error:.2f}"
-    more = f"posterior.diagnose(data, n_draws={10 * n_draws})"
     gap = max(found.log_evidence - found.elbo, 0.0)
     near = f"The ELBO is about {gap:.2g} nats below the log evidence"
     if found.verdict == "unclear":
         text = (
             f"It is not clear how close this fit is to the exact posterior. If it is not close, means may still be "
-            f"useful, but intervals are likely to be too narrow. Take more draws to find out: {more}. ({figure}, so it "
-            f"may be 0.7 or more.)"
+            f"useful, but intervals are likely to be too narrow. Write the report with {more} to find out. ({figure}, "
+            f"so it may be 0.7 or more.)"
         )
         return finding("note", title, text)
     if found.verdict == "poor":
@@ -104,8 +103,8 @@ def _told_by_draws(found: Any, n_draws: int, title: str) -> dict[str, str]:
         return finding("note", title, text)
     if found.pareto_k + found.pareto_k_error >= 0.5:
         text = (
-            f"This fit seems close to the exact posterior; more draws make it certain: {more}. ({figure}; below 0.5 is "
-            f"close.)"
+            f"This fit seems close to the exact posterior; a report with {more} makes it certain. ({figure}; below 0.5 "
+            f"is close.)"
         )
         return finding("info", title, text)
     return finding("good", title, f"This fit is close to the exact posterior. {near}. ({figure}.)")

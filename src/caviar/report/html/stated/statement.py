@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ....language import Constant, Data, Variable
 from ....posterior.posterior import Posterior
+from ..naming import PARTS, in_words, parts_in_words
 from ..section import Section
 
 _NODE = re.compile(r"\b[A-Z]\w*\('((?:[^'\\]|\\.)*)'(?:, plates=\([^()]*\))?\)")
@@ -22,10 +23,12 @@ class Statement(Section):
     name, link, template = "statement", "Model", "statement.html"
 
     def gather(self, subject: Any) -> dict[str, Any]:
-        return {"statement": statement_of(subject.posterior, subject.group_sizes)}
+        return {"statement": statement_of(subject.posterior, subject.group_sizes, subject.shown_name)}
 
 
-def statement_of(posterior: Posterior, seen: Mapping[str, int] | None = None) -> list[dict[str, Any]]:
+def statement_of(
+    posterior: Posterior, seen: Mapping[str, int] | None = None, shown: Callable[[str], str] = str
+) -> list[dict[str, Any]]:
     """Return a line for each variable and known array: name, role, distribution and repetitions.
 
     Parameters
@@ -34,6 +37,8 @@ def statement_of(posterior: Posterior, seen: Mapping[str, int] | None = None) ->
         The fit.
     seen
         Plate -> how many of its repetitions the data have, where it has a place for new ones too.
+    shown
+        Name of a variable, or of a part of a joint one -> what users call it.
 
     Examples
     --------
@@ -62,9 +67,9 @@ def statement_of(posterior: Posterior, seen: Mapping[str, int] | None = None) ->
             role = "learnt" if name in posterior else "observed"
         lines.append(
             {
-                "name": name,
+                "name": in_words(node, shown),
                 "role": role,
-                "law": "" if isinstance(node, Data) else _law(node),
+                "law": "" if isinstance(node, Data) else _law(node, posterior.model.nodes, shown),
                 "over": " × ".join(_repetitions(plate, sizes) for plate in node.plates),
             }
         )
@@ -104,14 +109,29 @@ def _repetitions(plate: Any, sizes: Mapping[str, int]) -> str:
     return f"{plate.name}{within}" if size is None else f"{size:,} of {plate.name}{within}"
 
 
-def _law(variable: Any) -> str:
+def _law(variable: Any, nodes: Sequence[Any], shown: Callable[[str], str]) -> str:
     """Return the distribution, its parents by name and its constants by value."""
-    stated = variable.describe()["slots"]
-    slots = []
-    for slot, text in stated.items():
+    slots: list[str] = []
+    for slot, text in variable.describe()["slots"].items():
         known = variable.known(slot)
-        slots.append(f"{slot} = {_NODE.sub(_name, text) if known is None else _value(known)}")
+        if known is None:
+            slots += _of_parents(slot, _NODE.sub(_name, text), nodes, shown)
+        else:
+            slots.append(f"{slot} = {_value(known)}")
     return f"{type(variable).__name__}({', '.join(slots)})"
+
+
+def _of_parents(slot: str, text: str, nodes: Sequence[Any], shown: Callable[[str], str]) -> list[str]:
+    """Return a slot with what users call its parents; a joint one, as in ``theta[z]``, as two slots."""
+    for node in nodes:
+        name, parts = node.name, parts_in_words(node, shown)
+        if parts and re.fullmatch(rf"{re.escape(name)}(\[.*\])?", text):
+            return [
+                f"{own} = {part}{text.removeprefix(name)}" for own, part in zip(PARTS, parts, strict=True)
+            ]
+        if not parts and shown(name) != name:
+            text = shown(name).join(re.split(rf"(?<![\w.]){re.escape(name)}(?![\w.])", text))
+    return [f"{slot} = {text}"]
 
 
 def _name(match: re.Match[str]) -> str:

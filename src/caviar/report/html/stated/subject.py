@@ -8,12 +8,12 @@ from typing import Any
 
 from ...._errors import DataError, ParameterError
 from ....estimators._components import column_names
-from ....estimators._saveable import Saveable
 from ....estimators.mixed_models.columns import Rows as Table
 from ....estimators.mixed_models.design import NEW
 from ....language import Categorical, Data, MarkovChain
 from ....posterior.posterior import Posterior
 from ..checks import Checks
+from ..naming import in_words
 from ..numbers import number
 from ..shared import Progress, Quality, Reproduce, Trust
 from ..subject import Subject
@@ -88,10 +88,6 @@ class StatedSubject(Subject):
         """Numbers of the topics that have words."""
         return self.estimator.topics_in_use_
 
-    def shown_name(self, stated: str) -> str:
-        """Return what users call a variable, or a part of one: as the summary of the estimator does."""
-        return self.estimator._shown_name(stated) if isinstance(self.estimator, Saveable) else stated
-
     @cached_property
     def hidden(self) -> list[str]:
         """Names of the hidden variables of the rows, without those that only serve to state another, as its link."""
@@ -142,9 +138,6 @@ class StatedSubject(Subject):
         point = self.posterior._evaluator.point
         # a log joint density rather than a bound, where every global is a point mass
         is_point = len(self.posterior) > 0 and set(self.posterior) == set(point)
-        say_iterations, say_starts = "max_iter=", "n_restarts=10" if self.estimator is None else "n_init=10"
-        if self.about.get("command"):
-            say_iterations, say_starts = "--max-iter", "--restarts 10"
         return {
             "kind": self._kind() if self.estimator is None else self.estimator._kind_in_words,
             "objective": "objective" if is_point else "ELBO",
@@ -152,8 +145,6 @@ class StatedSubject(Subject):
             "rows": (self.posterior.data_summary or {}).get("rows"),
             "call": self._call(),
             "remarks": self._remarks(),
-            "say_iterations": say_iterations,
-            "say_starts": say_starts,
         }
 
     def _kind(self) -> str:
@@ -171,15 +162,19 @@ class StatedSubject(Subject):
         return f"Regression of {leaves} on {' and '.join(known)}" if known else f"Model of {leaves}"
 
     def words(self) -> dict[str, str]:
-        posterior, words = self.posterior, {}
+        posterior, words, labels = self.posterior, {}, self.words_of_labels
         for name in posterior.elbo_terms:
+            shown = self.shown_factors[name]
             if name in posterior:
-                words[name] = f"how far {name} has moved from its prior"
+                moved = "has moved from its" if shown == self.shown_name(name) else "have moved from their"
+                words[name] = f"how far {shown} {moved} prior"
             elif all(own in posterior for own in name.split(", ")):
-                words[name] = f"how far {name}, which share a factor, have moved from their priors"
+                words[name] = f"how far {shown}, which share a factor, have moved from their priors"
             elif name in posterior._local and name not in self.hidden:
                 owner = posterior.model.variables[name].stated_with.name
                 words[name] = f"what the bound on the link of {owner} costs"
+            elif name in labels:
+                words[name] = f"what finding the {labels[name]} of each row costs"
             elif name in posterior._local:
                 words[name] = f"what finding {name} for each row costs"
             else:
@@ -200,7 +195,8 @@ class StatedSubject(Subject):
             facts += [] if bound is None else [("Perplexity bound", number(float(bound), 5))]
         else:
             facts += [("Observed", ", ".join(leaf.name for leaf in posterior.model.leaves))]
-            facts += [("Learnt", ", ".join(posterior) or "nothing")]
+            learnt = [in_words(posterior.model.variables[name], self.shown_name) for name in posterior]
+            facts += [("Learnt", ", ".join(learnt) or "nothing")]
             facts += [("Hidden, for each row", ", ".join(self.hidden))] if self.hidden else []
         return [("Fitted to", str(fit["source"])), *facts] if fit["source"] else facts
 

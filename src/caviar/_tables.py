@@ -6,6 +6,9 @@ from collections.abc import Collection, Sequence
 from html import escape
 from math import isfinite
 
+MOST_LINES = 10
+"""Lines of a table that a notebook shows."""
+
 _ROUNDING = 1e-12
 """Part of the size of a figure that is nothing but rounding."""
 
@@ -45,6 +48,23 @@ def html_table(rows: Sequence[Sequence[str]], bold: Collection[int] = ()) -> str
         cells = (f"<b>{escape(cell)}</b>" if cell and number in bold else escape(cell) for cell in row)
         lines.append("<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>")
     return "\n".join([*lines, "</table>"])
+
+
+def html_of(heading: str, rows: Sequence[Sequence[str]] = (), remarks: Collection[str] = ()) -> str:
+    """Return what a notebook shows: a line, a table whose first row has the headings, and lines below it; all escaped.
+
+    Examples
+    --------
+    >>> print(html_of("k < 0.5", [("figure", "value"), ("k", "0.2")], ["done"]))
+    <p>k &lt; 0.5</p>
+    <table>
+    <tr><th>figure</th><th>value</th></tr>
+    <tr><td>k</td><td>0.2</td></tr>
+    </table>
+    <p>done</p>
+    """
+    parts = [f"<p>{escape(heading)}</p>" if heading else "", html_table(rows) if rows else ""]
+    return "\n".join([*filter(None, parts), *(f"<p>{escape(remark)}</p>" for remark in remarks if remark)])
 
 
 def beside(value: float, size: float) -> str:
