@@ -48,6 +48,7 @@ from .new_rows import check_new_rows
 from .pandas_tables import along_rows
 from .prediction import (
     OfRows,
+    Prediction,
     Predictions,
     Residuals,
     nothing_left,
@@ -370,12 +371,12 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         dict
             By name, computed when first accessed. An observed variable that is missing in ``data``: a
             :class:`Prediction`, with ``.mean`` and ``.standard_deviation``, rows first. An observed number or label
-            that is missing in some rows: a :class:`Prediction` in which the other rows have the observed value and a
-            standard deviation of 0. A Normal vector with missing entries: a :class:`Prediction` of these from the
-            observed entries of the row, by 200 draws from q. A local variable with an observed child in ``data``: its
-            distribution with the rows as first batch axis; a Categorical has ``.probabilities``. Completely given
-            variables are not predicted, and raise ``KeyError``. To forecast a chain, add rows of NaN after the last
-            row.
+            that is missing in some rows or in some cells of a table (``plates=(obs, column)``): a :class:`Prediction`
+            in which observed values are kept, with a standard deviation of 0. A Normal vector with missing entries: a
+            :class:`Prediction` of these from the observed entries of the row, by 200 draws from q. A local variable
+            with an observed child in ``data``: its distribution with the rows as first batch axis; a Categorical has
+            ``.probabilities``. Completely given variables are not predicted, and raise ``KeyError``. To forecast a
+            chain, add rows of NaN after the last row.
 
         Raises
         ------
@@ -452,8 +453,12 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         else:
             found = predicted_along_chains(self.model.nodes, data, others, local, self.data_plate)
         later = vectors_later(given, data, self.data_plate, local, partial(self._shared.drawn, self._factors))
+
+        def from_the_rest(leaf: Variable) -> Prediction:
+            return predicted(self.model.nodes, [leaf], data, others, local, self.data_plate, joint)[leaf.name]
+
         later |= numbers_later(
-            given, data, self.data_plate, lambda rest: self._predicted(rest, factors, joint)
+            given, data, self.data_plate, lambda rest: self._predicted(rest, factors, joint), from_the_rest
         )
         if not (local or found or later):
             raise DataError(nothing_left(given))
