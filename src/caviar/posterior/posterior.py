@@ -48,7 +48,6 @@ from .new_rows import check_new_rows
 from .pandas_tables import along_rows
 from .prediction import (
     OfRows,
-    Prediction,
     Predictions,
     Residuals,
     nothing_left,
@@ -448,18 +447,15 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         given = [leaf for leaf in self.model.leaves if leaf not in absent]
         local = self._local_above(given, data) if absent else self.local(data)
         others = {name: factor for name, factor in factors.items() if name not in local}
-        if absent:
-            found = predicted(self.model.nodes, absent, data, others, local, self.data_plate, joint)
-        else:
-            found = predicted_along_chains(self.model.nodes, data, others, local, self.data_plate)
-        later = vectors_later(given, data, self.data_plate, local, partial(self._shared.drawn, self._factors))
-
-        def from_the_rest(leaf: Variable) -> Prediction:
-            return predicted(self.model.nodes, [leaf], data, others, local, self.data_plate, joint)[leaf.name]
-
-        later |= numbers_later(
-            given, data, self.data_plate, lambda rest: self._predicted(rest, factors, joint), from_the_rest
+        plate = self.data_plate
+        told = partial(
+            predicted, self.model.nodes, data=data, factors=others, local=local, data_plate=plate, joint=joint
         )
+        found = (
+            told(absent) if absent else predicted_along_chains(self.model.nodes, data, others, local, plate)
+        )
+        later = vectors_later(given, data, plate, local, partial(self._shared.drawn, self._factors))
+        later |= numbers_later(given, data, plate, lambda rest: self._predicted(rest, factors, joint), told)
         if not (local or found or later):
             raise DataError(nothing_left(given))
         return Predictions({**local, **found}, data, self._factors, self.names, met.index, later)

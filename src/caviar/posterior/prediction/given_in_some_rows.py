@@ -21,7 +21,7 @@ def numbers_later(
     data: Any,
     data_plate: Plate | None,
     predicted: Callable[[Placed], Mapping[str, Any]],
-    from_the_rest: Callable[[Variable], Prediction],
+    from_the_rest: Callable[[Sequence[Variable]], Mapping[str, Prediction]],
 ) -> dict[str, Callable[[], Prediction]]:
     """Return a function that predicts numbers and labels that are missing in some rows, or in part of a row.
 
@@ -36,14 +36,14 @@ def numbers_later(
     predicted
         Returns predictions of the variables that are not in data, by name.
     from_the_rest
-        Returns the prediction of a variable with several values a row, where what is hidden in the row has its
-        distribution given those that are there.
+        Returns predictions of variables with several values a row, where what is hidden in the row has its distribution
+        given those that are there.
     """
 
     def told(leaf: Variable) -> Prediction:
         values = np.moveaxis(_filled(data[leaf.name]), _place_of(data_plate, leaf), 0)
         if len(leaf.plates) > 1:
-            return with_observed(from_the_rest(leaf), values)
+            return with_observed(from_the_rest([leaf])[leaf.name], values)
         rest = Placed({other: value for other, value in data.items() if other != leaf.name})
         return with_observed(predicted(rest)[leaf.name], values)
 
