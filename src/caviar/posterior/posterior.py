@@ -447,13 +447,11 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         given = [leaf for leaf in self.model.leaves if leaf not in absent]
         local = self._local_above(given, data) if absent else self.local(data)
         others = {name: factor for name, factor in factors.items() if name not in local}
-        plate = self.data_plate
+        nodes, plate = self.model.nodes, self.data_plate
         told = partial(
-            predicted, self.model.nodes, data=data, factors=others, local=local, data_plate=plate, joint=joint
+            predicted, nodes, data=data, factors=others, local=local, data_plate=plate, joint=joint
         )
-        found = (
-            told(absent) if absent else predicted_along_chains(self.model.nodes, data, others, local, plate)
-        )
+        found = told(absent) if absent else predicted_along_chains(nodes, data, others, local, plate)
         later = vectors_later(given, data, plate, local, partial(self._shared.drawn, self._factors))
         later |= numbers_later(given, data, plate, lambda rest: self._predicted(rest, factors, joint), told)
         if not (local or found or later):
