@@ -359,10 +359,26 @@ def test_counts_of_a_new_row_with_an_unknown_size() -> None:
     np.testing.assert_allclose(found.standard_deviation**2, variance, rtol=1e-7)
 
 
-def test_an_infinite_variance_is_refused() -> None:
-    nu = cv.Gamma("nu", 50.0, 50.0)
-    u = cv.Gamma("u", nu / 2, nu / 2, plates=OBS)
+def test_an_infinite_variance_of_a_precision_of_unknown_rate_is_refused() -> None:
+    u = cv.Gamma("u", 0.8, cv.Gamma("rate", 2.0, 2.0), plates=OBS)
     posterior = cv.Model(cv.Normal("y", 0.0, u, plates=OBS)).fit({"y": RNG.standard_cauchy(30)})
-    assert posterior["nu"].cdf(2.0) > 0.9
     with pytest.raises(cv.ModelError, match="no finite variance"):
         posterior.predict({})
+
+
+def test_student_noise_of_two_degrees_of_freedom_or_fewer_is_predicted_with_an_infinite_deviation():
+    """The inverse of a row's precision has no mean, but the prediction has quantiles: those of draws of Student-t."""
+    rng = np.random.default_rng(0)
+    obs, nu = cv.Plate("obs"), cv.Gamma("nu", 2, 0.1)
+    scale = cv.Gamma("scale", nu / 2, nu / 2, plates=obs)
+    tau = cv.Gamma("tau", 1, 1)
+    model = cv.Model(cv.Normal("y", cv.Normal("mu", 0, 0.01), scale * tau, plates=obs))
+    posterior = model.fit({"y": rng.standard_t(1.6, size=200)}, uncertainty="mean_field")
+    told = posterior.predict({})["y"]
+    assert np.isinf(told.sd).all()
+    assert np.isfinite(told.mean).all()
+    draws = posterior.sample(100_000, seed=1)
+    y = draws["mu"] + rng.standard_t(draws["nu"]) / np.sqrt(draws["tau"])
+    for level in (0.5, 0.9, 0.98):
+        low, high = told.interval(level)
+        assert np.mean((y > low) & (y < high)) == pytest.approx(level, abs=0.006)

@@ -69,6 +69,46 @@ def test_missing_labels_have_probabilities():
     assert told.to_frame()["grade"].tolist() == ["high", "high", "low"]
 
 
+def test_missing_cells_of_a_table_are_predicted_from_the_others_of_their_row():
+    """With known loadings the table is one Normal: the conditional one of the missing cells given the others."""
+    rng = np.random.default_rng(0)
+    W, tau = rng.normal(size=(4, 2)), np.array([1.0, 2.0, 3.0, 4.0])
+    x = rng.normal(size=(8, 2)) @ W.T + rng.normal(size=(8, 4)) / np.sqrt(tau)
+    column = cv.Plate("column", 4)
+    z = cv.MultivariateNormal("z", np.zeros(2), np.eye(2), plates=OBS)
+    location = cv.dot(cv.Constant("W", W, plates=column), z) + cv.Normal("level", 0.0, 1e9)
+    table = cv.Normal("x", location, cv.Constant("tau", tau, plates=column), plates=(OBS, column))
+    posterior = cv.Model(table).fit({"x": x})
+    some = x.copy()
+    some[0, :2] = some[1, 3] = some[2] = np.nan
+    told, covariance = posterior.predict({"x": some})["x"], W @ W.T + np.diag(1 / tau)
+    for row in range(3):
+        gap = np.isnan(some[row])
+        within, across = covariance[np.ix_(gap, gap)], covariance[np.ix_(gap, ~gap)]
+        weights = np.linalg.solve(covariance[np.ix_(~gap, ~gap)], across.T).T
+        np.testing.assert_allclose(told.mean[row, gap], weights @ some[row, ~gap], atol=1e-6)
+        np.testing.assert_allclose(told.sd[row, gap] ** 2, np.diag(within - weights @ across.T), rtol=1e-6)
+    seen = ~np.isnan(some)
+    np.testing.assert_array_equal(told.mean[seen], some[seen])
+    np.testing.assert_array_equal(told.sd[seen], 0)
+    assert "x_3_sd" in posterior.predict({"x": some}).to_frame()
+
+
+def test_missing_answers_are_predicted_from_the_class_that_the_others_tell():
+    chance, question = np.array([[0.9, 0.8, 0.1], [0.2, 0.1, 0.6]]), cv.Plate("question", 3)
+    z = cv.Categorical("z", [0.4, 0.6], plates=OBS)
+    right = cv.Constant("chance", chance, plates=(cv.Plate("class", 2), question))
+    shift = cv.Normal("shift", 0.0, 1.0)
+    answer = cv.Bernoulli("answer", right[z], plates=(OBS, question))
+    posterior = cv.Model(answer, cv.Normal("time", shift, 1.0, plates=OBS)).fit(
+        {"answer": [[1, 1, 0]], "time": [0.0]}
+    )
+    told = posterior.predict({"answer": [[1.0, np.nan, 0.0], [np.nan] * 3], "time": [0.0, 0.0]})["answer"]
+    shares = np.array([0.4, 0.6]) * chance[:, 0] * (1 - chance[:, 2])
+    np.testing.assert_allclose(told.mean[0], [1, shares @ chance[:, 1] / shares.sum(), 0], rtol=1e-12)
+    np.testing.assert_allclose(told.mean[1], [0.4, 0.6] @ chance, rtol=1e-12)
+
+
 def test_nothing_to_predict_is_refused():
     posterior, frame = regression()
     with pytest.raises(cv.DataError, match="nothing is left to predict"):

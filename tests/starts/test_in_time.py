@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from caviar.engine.starts.guesses.in_time import _segments
+from caviar.engine.starts.guesses.of_states import _segments
 
 
 def _left(points, labels):

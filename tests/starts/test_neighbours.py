@@ -6,7 +6,7 @@ from scipy.optimize import linear_sum_assignment
 
 import caviar as cv
 from caviar.engine.starts import from_data as data_start
-from caviar.engine.starts.guesses.neighbours import _places, by_neighbours
+from caviar.engine.starts.guesses.of_states import _places, by_neighbours
 
 
 @pytest.fixture

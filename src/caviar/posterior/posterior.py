@@ -370,12 +370,12 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         dict
             By name, computed when first accessed. An observed variable that is missing in ``data``: a
             :class:`Prediction`, with ``.mean`` and ``.standard_deviation``, rows first. An observed number or label
-            that is missing in some rows: a :class:`Prediction` in which the other rows have the observed value and a
-            standard deviation of 0. A Normal vector with missing entries: a :class:`Prediction` of these from the
-            observed entries of the row, by 200 draws from q. A local variable with an observed child in ``data``: its
-            distribution with the rows as first batch axis; a Categorical has ``.probabilities``. Completely given
-            variables are not predicted, and raise ``KeyError``. To forecast a chain, add rows of NaN after the last
-            row.
+            that is missing in some rows or in some cells of a table (``plates=(obs, column)``): a :class:`Prediction`
+            in which observed values are kept, with a standard deviation of 0. A Normal vector with missing entries: a
+            :class:`Prediction` of these from the observed entries of the row, by 200 draws from q. A local variable
+            with an observed child in ``data``: its distribution with the rows as first batch axis; a Categorical has
+            ``.probabilities``. Completely given variables are not predicted, and raise ``KeyError``. To forecast a
+            chain, add rows of NaN after the last row.
 
         Raises
         ------
@@ -447,14 +447,13 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         given = [leaf for leaf in self.model.leaves if leaf not in absent]
         local = self._local_above(given, data) if absent else self.local(data)
         others = {name: factor for name, factor in factors.items() if name not in local}
-        if absent:
-            found = predicted(self.model.nodes, absent, data, others, local, self.data_plate, joint)
-        else:
-            found = predicted_along_chains(self.model.nodes, data, others, local, self.data_plate)
-        later = vectors_later(given, data, self.data_plate, local, partial(self._shared.drawn, self._factors))
-        later |= numbers_later(
-            given, data, self.data_plate, lambda rest: self._predicted(rest, factors, joint)
+        nodes, plate = self.model.nodes, self.data_plate
+        told = partial(
+            predicted, nodes, data=data, factors=others, local=local, data_plate=plate, joint=joint
         )
+        found = told(absent) if absent else predicted_along_chains(nodes, data, others, local, plate)
+        later = vectors_later(given, data, plate, local, partial(self._shared.drawn, self._factors))
+        later |= numbers_later(given, data, plate, lambda rest: self._predicted(rest, factors, joint), told)
         if not (local or found or later):
             raise DataError(nothing_left(given))
         return Predictions({**local, **found}, data, self._factors, self.names, met.index, later)

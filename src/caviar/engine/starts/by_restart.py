@@ -32,7 +32,7 @@ from .components.gates import Gate
 from .factors.prior import prior_point
 from .guesses.basis import Basis, Guess
 from .guesses.clusterwise import by_regression
-from .guesses.neighbours import neighbouring
+from .guesses.of_states import neighbouring
 from .guesses.points import Cloud
 from .race import Begun, best_of
 from .trials import has_very_many, start_of_very_many

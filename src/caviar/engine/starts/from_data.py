@@ -34,8 +34,8 @@ from .guesses.basis import Basis, Guess
 from .guesses.by_chance import alike, at_random, without_labels
 from .guesses.clusterwise import by_regression
 from .guesses.in_cells import in_cells
-from .guesses.in_time import in_time
-from .guesses.neighbours import by_neighbours
+from .guesses.of_groups import in_groups
+from .guesses.of_states import by_neighbours, in_time
 from .guesses.partitioned import are_clear, in_clusters, in_fewer_clusters
 from .products.effects import learnt_precisions
 from .race import Begun, best_of
@@ -59,6 +59,7 @@ GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
     by_regression,
     by_products,
     in_cells,
+    in_groups,
     in_time,
     by_neighbours,
     without_labels,

@@ -32,7 +32,7 @@ from .factors.prior import own_natural
 from .guesses.assignment import objective
 from .guesses.basis import Basis, Guess
 from .guesses.from_labels import from_labels
-from .guesses.neighbours import views
+from .guesses.of_states import views
 from .guesses.points import Cloud
 from .moves import better, settled
 from .race import Begun

@@ -21,7 +21,7 @@ from ...families._shared import SharedFactor
 from ...language import Constant, Data, Frequencies, Label, Node, Plate, SecondLabel, Slot, Variable
 from ..simulation import check_labels, conditional, known_arrays, settle_sizes
 from .expectations import Expectations, Joint, coupled_among, refuse
-from .forecasts import forecast_of
+from .forecasts import forecast_of, heavy_tailed
 from .moments import Gates, mixed, shown, weights_for
 from .prediction import Prediction
 
@@ -239,6 +239,9 @@ def _factor(variable: Variable, leaf: Variable, rows: _Rows) -> Any:
     if any(not isinstance(p, Constant) and p.name not in rows.known for p in variable.drawn_given):
         gates, factors = _parents(variable, leaf, rows)
         told = forecast_of(variable, rows.nodes, rows.known, factors, gates)
+        if told is not None and not told[1].all():
+            heavy = heavy_tailed(variable, rows.known, factors, gates)
+            told = told if heavy is None else (heavy, np.ones(()))
         if told is None or not told[1].all():
             refuse(
                 leaf,

@@ -20,11 +20,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import digamma, polygamma
 
 from ... import families
 from ..._typing import AnyArray, Array
 from ...engine.ascent.problem import Problem
 from ...engine.binding.bound_model import BoundModel
+from ...families._scale_mixtures import shape_of_log_variance
 from ...language import (
     Bernoulli,
     Categorical,
@@ -126,11 +128,55 @@ def forecast_of(
     match = next((own for kind, own in _MATCHES.items() if isinstance(variable, kind)), None)
     if match is None or _has_no_moments(variable):
         return None
+    with np.errstate(all="ignore"):
+        return match(variable, nodes, _parts_of(variable, known, factors, gates))
+
+
+class HeavyTailed(families.Gamma):
+    """Precisions whose inverses have no mean, as those of Student-t noise with about two degrees of freedom."""
+
+    def inverse_moments(self) -> tuple[Array, Array]:
+        """Return infinity."""
+        return np.full(self.batch_shape, np.inf), np.full(self.batch_shape, np.inf)
+
+
+def heavy_tailed(
+    variable: Variable, known: Mapping[str, Any], factors: Mapping[str, Any], gates: Gates
+) -> HeavyTailed | None:
+    """Return the Gammas with the mean and the variance of the logarithm of a precision given its parents under q.
+
+    These exist where the inverse of the precision has no mean, so that :func:`forecast_of` has no member. None for
+    other variables, and for a Gamma whose rate is not known given the hidden scalars of its shape.
+    """
+    if not isinstance(variable, Gamma) or _has_no_moments(variable):
+        return None
+    parts = _parts_of(variable, known, factors, gates)
+    if not all(_has_known_rate(part.given) for part in parts):
+        return None
+    shapes = [part.given.scalar("shape")[0] for part in parts]
+    logs = [
+        digamma(shape) - np.log(part.given.expected("rate"))
+        for part, shape in zip(parts, shapes, strict=True)
+    ]
+    mean = sum(part.weight * log for part, log in zip(parts, logs, strict=True))
+    own = (polygamma(1, shape) + np.square(log - mean) for shape, log in zip(shapes, logs, strict=True))
+    variance = sum(part.weight * one for part, one in zip(parts, own, strict=True))
+    shape = shape_of_log_variance(np.asarray(variance))
+    return HeavyTailed(shape, np.exp(digamma(shape) - mean))
+
+
+def _has_known_rate(given: Expectations) -> bool:
+    first, square = given.inverse("rate")
+    return bool(np.allclose(np.square(first), square, rtol=1e-9, atol=0.0))
+
+
+def _parts_of(
+    variable: Variable, known: Mapping[str, Any], factors: Mapping[str, Any], gates: Gates
+) -> list[_Part]:
     parts = []
     for held, weight in categories_of(variable, gates):
         parts += _at_each_place(_Part(weight, Expectations(variable, {**known, **held}, factors)))
-    with np.errstate(all="ignore"):
-        return match(variable, nodes, parts)
+    return parts
 
 
 def _at_each_place(part: _Part) -> Iterator[_Part]:

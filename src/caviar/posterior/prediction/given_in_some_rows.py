@@ -1,4 +1,4 @@
-"""Predictions of numbers and labels that only some rows have: the others are predicted from the rest of their row."""
+"""Predictions of numbers and labels that are missing in some rows, or in part: from the rest of their row."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ def numbers_later(
     data: Any,
     data_plate: Plate | None,
     predicted: Callable[[Placed], Mapping[str, Any]],
+    from_the_rest: Callable[[Sequence[Variable]], Mapping[str, Prediction]],
 ) -> dict[str, Callable[[], Prediction]]:
-    """Return a function that predicts numbers and labels that only some rows have.
+    """Return a function that predicts numbers and labels that are missing in some rows, or in part of a row.
 
     Parameters
     ----------
@@ -34,16 +35,22 @@ def numbers_later(
         The plate of the rows.
     predicted
         Returns predictions of the variables that are not in data, by name.
+    from_the_rest
+        Returns predictions of variables with several values a row, where what is hidden in the row has its distribution
+        given those that are there.
     """
 
-    def told(name: str) -> Prediction:
-        rest = Placed({other: value for other, value in data.items() if other != name})
-        return with_observed(predicted(rest)[name], _filled(data[name]))
+    def told(leaf: Variable) -> Prediction:
+        values = np.moveaxis(_filled(data[leaf.name]), _place_of(data_plate, leaf), 0)
+        if len(leaf.plates) > 1:
+            return with_observed(from_the_rest([leaf])[leaf.name], values)
+        rest = Placed({other: value for other, value in data.items() if other != leaf.name})
+        return with_observed(predicted(rest)[leaf.name], values)
 
     return {
-        leaf.name: partial(told, leaf.name)
+        leaf.name: partial(told, leaf)
         for leaf in leaves
-        if _is_of_rows(leaf, data_plate)
+        if _is_within_rows(leaf, data_plate)
         and not leaf.value_rank
         and not isinstance(data[leaf.name], LazyRows)
         and np.isnan(_filled(data[leaf.name])).any()
@@ -58,13 +65,13 @@ def with_observed(found: Prediction, values: Array) -> Prediction:
     found
         Of numbers, or of labels.
     values
-        One a row; NaN where it is missing.
+        One a row, or several, rows along the first axis; NaN where it is missing.
     """
     missing = np.isnan(values)
     if found.is_label:
         places = np.where(missing, 0, values).astype(np.int64)
         known = np.eye(found.mean.shape[-1])[places]
-        return Prediction.of_probabilities(np.where(missing[:, np.newaxis], found.mean, known))
+        return Prediction.of_probabilities(np.where(missing[..., np.newaxis], found.mean, known))
     parts = tuple(
         (weight, np.where(missing, mean, values), np.where(missing, sd, 0.0))
         for weight, mean, sd in found.parts
@@ -110,10 +117,19 @@ def nothing_left(leaves: Sequence[Variable]) -> str:
 
 def _is_of_rows(variable: Variable, data_plate: Plate | None) -> bool:
     """Whether a variable has one value a row, and those of different rows are independent given the globals."""
+    return variable.plates == (data_plate,) and _is_within_rows(variable, data_plate)
+
+
+def _is_within_rows(variable: Variable, data_plate: Plate | None) -> bool:
+    """Whether a variable has values in each row, and those of different rows are independent given the globals."""
     above = nodes_above([variable])
-    return variable.plates == (data_plate,) and not any(
+    return data_plate in variable.plates and not any(
         isinstance(node, Variable) and node.summed for node in above
     )
+
+
+def _place_of(data_plate: Plate | None, variable: Variable) -> int:
+    return [plate is data_plate for plate in variable.plates].index(True)
 
 
 def _is_missing(values: Any) -> bool:

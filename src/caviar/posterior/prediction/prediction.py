@@ -182,7 +182,7 @@ class Prediction:
     standard_deviation
         Standard deviation of a new value, in the same shape, from noise and from the uncertainty of the parameters. For
         a vector, that of each entry; for a Categorical, that of the indicator of each category. Infinite if the
-        variance is infinite.
+        variance is infinite; the mean is then that of the location.
     parts
         Weight, mean and standard deviation of each part of the predictive mixture. There is a part for each choice of
         parents by latent labels, and for several values of an unknown precision, which give real numbers the tails of a

@@ -47,23 +47,47 @@ def points_in_network(
     pair
         The two members of each.
     """
+    average, mean = _averages(values, weights, pair, (n_members, n_members))
+    yield np.concatenate(_embedded(average - mean, size), axis=1)
+    if average.min() >= 0 and mean > 0:
+        sends, gets = (average.sum(axis=axis) + mean * n_members for axis in (1, 0))
+        yield np.concatenate(_embedded(average / np.sqrt(sends[:, None] * gets), size), axis=1)
+
+
+def points_of_sides(
+    values: Array, weights: Array, pair: tuple[AnyArray, AnyArray], sizes: tuple[int, int], size: int
+) -> tuple[Array, Array]:
+    """Return points of what records name on either side, (sizes[0], size) and (sizes[1], size).
+
+    Parameters
+    ----------
+    values, weights
+        Of the records, (N,); NaN where missing.
+    pair
+        What each of them names, such as a person and a question.
+    """
+    average, mean = _averages(values, weights, pair, sizes)
+    return _embedded(average - mean, size)
+
+
+def _averages(
+    values: Array, weights: Array, pair: tuple[AnyArray, AnyArray], sizes: tuple[int, int]
+) -> tuple[Array, float]:
+    """Return the average of the records of each pair, the mean where there are none, and the mean."""
     seen = ~np.isnan(values)
-    total, count = (np.zeros((n_members, n_members)) for _ in range(2))
+    total, count = (np.zeros(sizes) for _ in range(2))
     np.add.at(total, pair, np.where(seen, values * weights, 0.0))
     np.add.at(count, pair, np.where(seen, weights, 0.0))
     mean = total.sum() / max(count.sum(), np.finfo(float).tiny)
-    average = np.divide(total, count, out=np.full_like(total, mean), where=count > 0)
-    yield _embedded(average - mean, size)
-    if average.min() >= 0 and mean > 0:
-        sends, gets = (average.sum(axis=axis) + mean * n_members for axis in (1, 0))
-        yield _embedded(average / np.sqrt(sends[:, None] * gets), size)
+    return np.divide(total, count, out=np.full_like(total, mean), where=count > 0), mean
 
 
-def _embedded(matrix: Array, size: int) -> Array:
-    if len(matrix) <= max(_FEW, 2 * size):
-        left, scale, right = np.linalg.svd(matrix)
-        left, right = left[:, :size], right[:size].T
+def _embedded(matrix: Array, size: int) -> tuple[Array, Array]:
+    """Return the leading singular vectors of either side times their singular values."""
+    if max(matrix.shape) <= max(_FEW, 2 * size) or min(matrix.shape) <= size:
+        left, scale, right = np.linalg.svd(matrix, full_matrices=False)
+        left, scale, right = left[:, :size], scale[:size], right[:size].T
     else:
-        left, scale, right = svds(matrix, size, v0=np.ones(len(matrix)))
+        left, scale, right = svds(matrix, size, v0=np.ones(min(matrix.shape)))
         left, scale, right = left[:, ::-1], scale[::-1], right[::-1].T
-    return np.concatenate([left * scale[:size], right * scale[:size]], axis=1)
+    return left * scale, right * scale
