@@ -13,15 +13,16 @@ import numpy as np
 from .._errors import DataError, ImproperError, ModelError, ParameterError
 from .._typing import Array
 from ..engine.ascent.beliefs import Beliefs
-from ..engine.ascent.driver import Progress, Result, Settings, ascend, go_on
+from ..engine.ascent.driver import Progress, Settings, ascend, go_on
 from ..engine.ascent.impossible import refuse_impossible
 from ..engine.ascent.problem import Problem
 from ..engine.ascent.schedule import Beginning, Schedule, StatedSchedule
 from ..engine.ascent.status import Status
-from ..engine.assemble import as_schedule, assemble, few_looks, schedule_for
+from ..engine.assemble import as_schedule, assemble, few_looks, repeated, schedule_for, why_not_grouped
 from ..engine.binding.bound_model import BoundModel
 from ..engine.checkpoint.states import States
 from ..engine.factorisation import APART
+from ..engine.groups.restarts import are_few, side_by_side
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import RowMap
 from ..engine.rows.sequences import ImpossibleSequenceError
@@ -493,12 +494,18 @@ class Model(ShownAsGraph):
         ends = keeper.ends
         with row_map.executor.session(), reporter(progress) as callback, flushing(keeper):
             row_map.executor.reach()
+            told = replace(settings, callback=callback)
+            begun = self._side_by_side(problem, row_map, init, told, schedule, keeper)
             for number, own_seed in enumerate(seeds(keeper.seed, settings.n_restarts)):
                 if number < ends.n_ended:
                     continue
-                own = replace(settings, callback=callback, restart=number, recorder=keeper.record)
+                own = replace(told, restart=number, recorder=keeper.record)
                 try:
-                    result = self._ascend(problem, row_map, init, own_seed, own, schedule, keeper.state)
+                    if keeper.state is not None:
+                        result = go_on(schedule, keeper.state, own)
+                    else:
+                        start = begun.get(number) or self._begun(problem, row_map, init, own_seed, own)
+                        result = ascend(schedule, start, own)
                 except ImpossibleSequenceError as error:
                     raise DataError(str(error)) from error
                 except ImproperError as error:
@@ -518,18 +525,47 @@ class Model(ShownAsGraph):
             raise ImproperError(ends.failure)
         return ends
 
-    def _ascend(
+    def _side_by_side(
+        self,
+        problem: Problem,
+        row_map: RowMap,
+        init: str | Mapping[str, Any],
+        settings: Settings,
+        schedule: Schedule[Any],
+        keeper: Keeper,
+    ) -> dict[int, Beginning[Any]]:
+        """Return where starts of small tables begin, most at the ends of passes that they make side by side."""
+        numbers, moves = range(settings.n_restarts), schedule.batch_moves
+        is_one = settings.n_restarts - keeper.ends.n_ended < 2 or not settings.max_iter
+        if is_one or moves is None or not are_few(problem, row_map, len(numbers)) or why_not_grouped(problem):
+            return {}
+        found: dict[int, Beginning[Any]] = {}
+        for number, seed in zip(numbers, seeds(keeper.seed, len(numbers)), strict=True):
+            try:
+                found[number] = self._begun(problem, row_map, init, seed, replace(settings, restart=number))
+            except ImproperError:
+                # it is made again in its turn, which says why
+                continue
+        alike = [number for number, own in found.items() if own.problem is problem]
+        starts, assemble_several = (
+            [found[number].q for number in alike],
+            repeated([own.name for own in problem.point]),
+        )
+        ends = side_by_side(problem, assemble_several, starts, row_map, settings, moves=moves)
+        for number, end in zip(alike, ends, strict=True):
+            if end is not None:
+                found[number] = replace(found[number], raced=end, is_settled=True)
+        return found
+
+    def _begun(
         self,
         problem: Problem,
         row_map: RowMap,
         init: str | Mapping[str, Any],
         seed: np.random.Generator | np.random.SeedSequence,
         settings: Settings,
-        schedule: Schedule[Any],
-        state: Any,
-    ) -> Result:
-        if state is not None:
-            return go_on(schedule, state, settings)
+    ) -> Beginning[Any]:
+        """Return where a start begins."""
         rng = np.random.default_rng(seed)
 
         def from_data(problem: Problem) -> Begun:
@@ -550,7 +586,7 @@ class Model(ShownAsGraph):
             raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
         problem, q = begun.start
         given = [v for v in problem.order if isinstance(init, Mapping) and v.name in init]
-        return ascend(schedule, Beginning(problem, q, row_map, rng, given, **begun.race), settings)
+        return Beginning(problem, q, row_map, rng, given, **begun.race)
 
 
 def assembled(model: Model, data: Mapping[str, Any], point: Sequence[str]) -> Problem:

@@ -59,6 +59,8 @@ class GroupedState:
         Why a group takes no further step, (G,); None where it may.
     n_iter
         Steps that were made.
+    moves
+        Whether globals may be moved beyond their updates.
     """
 
     problem: GroupedProblem
@@ -73,6 +75,7 @@ class GroupedState:
     memory: GroupedMemory | None
     ended: AnyArray
     n_iter: int = 0
+    moves: bool = True
 
     def taken(self, groups: AnyArray) -> GroupedState:
         """Return the state of some groups, given by their numbers."""
@@ -272,10 +275,12 @@ class GroupedEnds:
 
     def keep(self, state: GroupedState, groups: AnyArray) -> None:
         """Take the groups of a state that have ended, given by their numbers."""
-        vector, places = state.vector, state.places[groups]
-        if not self.vector.size:
-            self.vector = np.zeros((len(self.elbo), vector.shape[1]))
-        self.vector[places], self.elbo[places] = vector[groups], state.elbo[groups]
+        places = state.places[groups]
+        if state.natural:
+            if not self.vector.size:
+                self.vector = np.zeros((len(self.elbo), state.vector.shape[1]))
+            self.vector[places] = state.vector[groups]
+        self.elbo[places] = state.elbo[groups]
         self.n_iter[places], self.status[places] = state.n_iter, state.ended[groups]
         self.entropy[places] = (state.entropy / state.problem.groups.counts)[groups]
 
@@ -362,26 +367,31 @@ def _iterated(state: GroupedState, tol: float) -> GroupedState:
             bad = _improper(error, state.problem.size)
             if bad.all() or not state.natural:
                 # without an update of its own a group has no place in another batch
-                return replaced(state, ended=np.where(bad, Status.COLLAPSED, state.ended))
+                return replaced(state, ended=np.full(state.problem.size, Status.FELL, dtype=object))
             state = state.taken((~bad).nonzero()[0])
     counts = state.problem.groups.counts
     change = (after.elbo - state.elbo) / counts
     fell = ~(after.elbo - state.elbo >= -_FALL * (1.0 + np.abs(after.elbo)))
     fell &= np.isfinite(state.elbo) | ~np.isfinite(after.elbo)
+    memory, settled = _rested(after, change, tol) if state.moves else (None, np.abs(change) < tol)
+    ended = state.ended.copy()
+    ended[settled], ended[fell] = Status.CONVERGED, Status.FELL
+    return replaced(after, change=change, memory=memory, ended=ended, n_iter=state.n_iter + 1)
+
+
+def _rested(after: GroupedState, change: Array, tol: float) -> tuple[GroupedMemory, AnyArray]:
+    """Return the memory of the moves after a step with these changes, in nats a row, and which groups have settled."""
     is_small, memory = np.abs(change) < tol, after.memory
     if memory is None:
         n_parameters = after.vector.shape[1]
         memory = GroupedMemory.empty(after.problem.size, n_parameters, is_on=True)
     # their rows have labels alone, which are always at their optimum
     wants_a_plain_one = memory.is_on & memory.has_moved
-    wants_a_plain_one &= most_of_a_sweep(change, len(state.problem.one.order)) >= tol
-    settled = is_small & ~wants_a_plain_one
+    wants_a_plain_one &= most_of_a_sweep(change, len(after.problem.one.order)) >= tol
     again = ~is_small & ~memory.is_on
     memory = memory.forgetting(again) if again.any() else memory
     memory = replaced(memory, is_on=memory.is_on & ~(is_small & wants_a_plain_one & ~again))
-    ended = state.ended.copy()
-    ended[settled], ended[fell] = Status.CONVERGED, Status.FELL
-    return replaced(after, change=change, memory=memory, ended=ended, n_iter=state.n_iter + 1)
+    return memory, is_small & ~wants_a_plain_one
 
 
 def _without_ended(state: GroupedState, ends: GroupedEnds) -> GroupedState | None:
