@@ -29,6 +29,9 @@ _SHARE, _FEW, _SPENT = 3.0, 256, 0.6
 """Groups that have ended are taken out of the arrays where those that go on are less than three times as many. Up to so
 few groups that have ended it is the last share, because it would cost more than it saves."""
 
+_SHARED = 4.0
+"""The same of groups that share their rows: these stay where they are."""
+
 _FALL = 1e-8
 """Fall of an objective, relative to its size and to one nat, that counts as rounding."""
 
@@ -59,8 +62,8 @@ class GroupedState:
         Why a group takes no further step, (G,); None where it may.
     n_iter
         Steps that were made.
-    moves
-        Whether globals may be moved beyond their updates.
+    n_plain
+        Steps at first in which globals are not moved beyond their updates.
     """
 
     problem: GroupedProblem
@@ -75,7 +78,7 @@ class GroupedState:
     memory: GroupedMemory | None
     ended: AnyArray
     n_iter: int = 0
-    moves: bool = True
+    n_plain: float = 0
 
     def taken(self, groups: AnyArray) -> GroupedState:
         """Return the state of some groups, given by their numbers."""
@@ -163,8 +166,7 @@ def _updated(state: GroupedState) -> GroupedState:
         natural[variable], q[variable] = problem.update_with_natural(variable, arrays)
         arrays.update(problem.statistics(variable, q[variable]))
     own = state.problem.own_entropy(q, arrays)
-    elbo = state.problem.objective(arrays, state.entropy) + own
-    return replaced(state, arrays=arrays, own_entropy=own, natural=natural, elbo=elbo)
+    return replaced(state, arrays=arrays, own_entropy=own, natural=natural)
 
 
 def _at(state: GroupedState, vector: Array) -> GroupedState:
@@ -210,7 +212,8 @@ def _stepped(state: GroupedState) -> GroupedState:
     if not tried.any():
         return replaced(looked(after), memory=judged(memory, tried, tried))
     found, tried_now = _moved(after, vector, tried)
-    good = tried_now & (found.elbo >= after.elbo)
+    before_look = after.problem.objective(after.arrays, after.entropy) + after.own_entropy
+    good = tried_now & (found.elbo >= before_look)
     refused = (tried_now & ~good).nonzero()[0]
     if refused.size:
         found = looked(_mixed(found, after, refused), refused)
@@ -373,7 +376,8 @@ def _iterated(state: GroupedState, tol: float) -> GroupedState:
     change = (after.elbo - state.elbo) / counts
     fell = ~(after.elbo - state.elbo >= -_FALL * (1.0 + np.abs(after.elbo)))
     fell &= np.isfinite(state.elbo) | ~np.isfinite(after.elbo)
-    memory, settled = _rested(after, change, tol) if state.moves else (None, np.abs(change) < tol)
+    is_plain = state.n_iter + 1 < state.n_plain
+    memory, settled = (None, np.abs(change) < tol) if is_plain else _rested(after, change, tol)
     ended = state.ended.copy()
     ended[settled], ended[fell] = Status.CONVERGED, Status.FELL
     return replaced(after, change=change, memory=memory, ended=ended, n_iter=state.n_iter + 1)
@@ -405,7 +409,8 @@ def _without_ended(state: GroupedState, ends: GroupedEnds) -> GroupedState | Non
             ends.keep(state, new)
     if not left.size:
         return None
-    is_spent = left.size < (_SHARE if ended.size > _FEW else _SPENT) * ended.size
+    share = _SHARED if state.problem.groups.is_shared else _SHARE if ended.size > _FEW else _SPENT
+    is_spent = left.size < share * ended.size
     return state.taken(left) if is_spent else state
 
 

@@ -232,7 +232,8 @@ class GroupedProblem:
             return np.array(values[:, [0, 0, 0]], dtype=np.float64)
         found, size = [], max(1, _BLOCK // max(1, values[0].size))
         for first in range(0, len(values), size):
-            own, counts = values[first : first + size], self.groups.counts[first : first + size]
+            own = values[first : first + size]
+            counts = self.groups.counts[first : first + len(own)]
             mean = _mean(own, counts)
             spread_of = _mean(np.abs(own - mean[:, None]), counts)
             found.append(np.stack([mean - spread_of, mean + spread_of, mean], axis=1))

@@ -25,6 +25,9 @@ from .starts import at_factors
 _MOST_NUMBERS = 2**20
 """Responsibilities of all starts together, up to which they are found side by side: of more a pass is long enough."""
 
+_PLAIN = 20
+"""Iterations without moves beyond the updates, which take as long as two: most starts have settled by then."""
+
 
 def are_few(one: Problem, rows: RowMap, n_starts: int) -> bool:
     """Whether passes for several starts are so short that they are made side by side, by this process."""
@@ -63,7 +66,7 @@ def side_by_side(
     }
     problem = GroupedProblem(one, assemble, Groups(values, counts, {}, floors, is_shared=True))
     ends = GroupedEnds.none(len(starts))
-    _climb(at_factors(problem, starts, moves=moves), ends, settings)
+    _climb(at_factors(problem, starts, _PLAIN if moves else np.inf), ends, settings)
     return [_end(problem, ends, group, rows) for group in range(len(starts))]
 
 

@@ -61,15 +61,15 @@ def _swept(problem: GroupedProblem, labels: AnyArray | None) -> GroupedState:
 
 
 @np.errstate(all="ignore")
-def at_factors(problem: GroupedProblem, starts: Sequence[Factors], *, moves: bool) -> GroupedState:
+def at_factors(problem: GroupedProblem, starts: Sequence[Factors], n_plain: float) -> GroupedState:
     """Return the state with given global factors in each group, after a pass over the rows.
 
     Parameters
     ----------
     starts
         Global factors of each group, measured from the reference points of the problem of one.
-    moves
-        Whether globals may be moved beyond their updates.
+    n_plain
+        Steps at first in which globals are not moved beyond their updates.
     """
     own, size, natural, arrays = problem.problem, problem.size, {}, {}
     placed = [problem.placed(q, group) for group, q in enumerate(starts)]
@@ -87,7 +87,7 @@ def at_factors(problem: GroupedProblem, starts: Sequence[Factors], *, moves: boo
     zero, far, none = np.zeros(size), np.full(size, np.inf), np.full(size, None, dtype=object)
     places = np.arange(size)
     state = GroupedState(
-        problem, places, natural, arrays, entropy, None, zero, zero, far, None, none, moves=moves
+        problem, places, natural, arrays, entropy, None, zero, zero, far, None, none, n_plain=n_plain
     )
     return looked(state)
 
