@@ -292,6 +292,11 @@ def _documents(
     return CompiledRows(compiled, rows, {}, Documents(bound, rows))
 
 
+def several(problem: Problem) -> Callable[..., Problem] | None:
+    """Return what assembles the statement of a problem repeated for several groups; None where that cannot be."""
+    return None if why_not_grouped(problem) else repeated([own.name for own in problem.point])
+
+
 def repeated(point: Collection[str]) -> Callable[..., Problem]:
     """Return what assembles a statement that is repeated for many groups; point masses by name."""
 

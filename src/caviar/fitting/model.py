@@ -18,11 +18,11 @@ from ..engine.ascent.impossible import refuse_impossible
 from ..engine.ascent.problem import Problem
 from ..engine.ascent.schedule import Beginning, Schedule, StatedSchedule
 from ..engine.ascent.status import Status
-from ..engine.assemble import as_schedule, assemble, few_looks, repeated, schedule_for, why_not_grouped
+from ..engine.assemble import as_schedule, assemble, few_looks, schedule_for, several
 from ..engine.binding.bound_model import BoundModel
 from ..engine.checkpoint.states import States
 from ..engine.factorisation import APART
-from ..engine.groups.restarts import are_few, side_by_side
+from ..engine.groups.side_by_side import SideBySide
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import RowMap
 from ..engine.rows.sequences import ImpossibleSequenceError
@@ -535,26 +535,26 @@ class Model(ShownAsGraph):
         keeper: Keeper,
     ) -> dict[int, Beginning[Any]]:
         """Return where starts of small tables begin, most at the ends of passes that they make side by side."""
-        numbers, moves = range(settings.n_restarts), schedule.batch_moves
+        moves = schedule.batch_moves
         is_one = settings.n_restarts - keeper.ends.n_ended < 2 or not settings.max_iter
-        if is_one or moves is None or not are_few(problem, row_map, len(numbers)) or why_not_grouped(problem):
+        if is_one or moves is None or several(problem) is None:
             return {}
         found: dict[int, Beginning[Any]] = {}
-        for number, seed in zip(numbers, seeds(keeper.seed, len(numbers)), strict=True):
+        for number, seed in enumerate(seeds(keeper.seed, settings.n_restarts)):
             try:
                 found[number] = self._begun(problem, row_map, init, seed, replace(settings, restart=number))
             except ImproperError:
                 # it is made again in its turn, which says why
                 continue
-        alike = [number for number, own in found.items() if own.problem is problem]
-        starts, assemble_several = (
-            [found[number].q for number in alike],
-            repeated([own.name for own in problem.point]),
-        )
-        ends = side_by_side(problem, assemble_several, starts, row_map, settings, moves=moves)
-        for number, end in zip(alike, ends, strict=True):
-            if end is not None:
-                found[number] = replace(found[number], raced=end, is_settled=True)
+        # a race has brought others near their ends
+        alike = [number for number, own in found.items() if own.problem is problem and own.raced is None]
+        starts = [found[number].q for number in alike]
+        climb = SideBySide.of(problem, several, starts, row_map, moves=moves)
+        if climb is not None:
+            climb.climb(settings)
+            ends = {number: climb.reached(place, row_map) for place, number in enumerate(alike)}
+            settled = {number: end for number, end in ends.items() if end is not None}
+            found |= {n: replace(found[n], raced=end, is_settled=True) for n, end in settled.items()}
         return found
 
     def _begun(
@@ -571,7 +571,7 @@ class Model(ShownAsGraph):
         def from_data(problem: Problem) -> Begun:
             # the first start is the likeliest to lead far; the others are there to end elsewhere
             sample = partial(sample_of_start, problem, row_map.source)
-            among = row_map, rng, settings.max_iter, few_looks
+            among = row_map, rng, settings.max_iter, few_looks, several
             if settings.restart:
                 return chance_start(problem, sample(), *among, settings.restart)
             return data_start(problem, sample, *among)
