@@ -29,8 +29,8 @@ _SHARE, _FEW, _SPENT = 3.0, 256, 0.6
 """Groups that have ended are taken out of the arrays where those that go on are less than three times as many. Up to so
 few groups that have ended it is the last share, because it would cost more than it saves."""
 
-_SHARED = 4.0
-"""The same of groups that share their rows: these stay where they are."""
+_SHARED, _LARGE = 4.0, 2_000
+"""The same of few groups that share their rows, and have more parameters than this; others are left in the arrays."""
 
 _FALL = 1e-8
 """Fall of an objective, relative to its size and to one nat, that counts as rounding."""
@@ -122,7 +122,7 @@ class GroupedState:
         return {
             variable: tuple(
                 [
-                    np.broadcast_to(self.arrays[key], eta.shape)
+                    own if (own := self.arrays[key]).shape == eta.shape else np.broadcast_to(own, eta.shape)
                     for key, eta in zip(keys[variable], natural, strict=True)
                 ]
             )
@@ -409,7 +409,9 @@ def _without_ended(state: GroupedState, ends: GroupedEnds) -> GroupedState | Non
             ends.keep(state, new)
     if not left.size:
         return None
-    share = _SHARED if state.problem.groups.is_shared else _SHARE if ended.size > _FEW else _SPENT
+    share = _SHARE if ended.size > _FEW else _SPENT
+    if state.problem.groups.is_shared:
+        share = _SHARED if state.vector.shape[1] > _LARGE else 0.0
     is_spent = left.size < share * ended.size
     return state.taken(left) if is_spent else state
 

@@ -86,23 +86,12 @@ class SideBySide:
         state = self._state
         if state is None:
             return
-        going = (state.goes_on & np.isin(state.places, list(places))).nonzero()[0]
-        if not going.size:
-            self._state = None
-        elif state.natural and 2 * going.size <= len(state.places):
-            state = state.taken(going)
-        if going.size:
-            self._state = ascend(state, self.ends, n_iter, tol)
-            self._counted()
-
-    def _counted(self) -> None:
-        """Tell how many iterations those have made that go on."""
+        self._stop(state, (~np.isin(state.places, list(places))).nonzero()[0], Status.STOPPED)
+        self._state = ascend(state, self.ends, n_iter, tol) if state.goes_on.any() else None
         if self._state is not None:
-            places = self._state.places[self._state.goes_on]
-            self.ends.n_iter[places], self.ends.elbo[places] = (
-                self._state.n_iter,
-                self._state.elbo[self._state.goes_on],
-            )
+            going = self._state.goes_on
+            own = self._state.places[going]
+            self.ends.n_iter[own], self.ends.elbo[own] = self._state.n_iter, self._state.elbo[going]
 
     def climb(self, settings: Settings) -> None:
         """Let all starts ascend to their ends, and tell each of their iterations."""
