@@ -330,7 +330,7 @@ def why_not_grouped(one: Problem) -> str:
         return "what is hidden in its rows is not a single Categorical"
     if any(own.has_unseen or own.labelled or own.values is None for own in one.factors):
         return "its labels are known in part, or several in a row"
-    if compiled.zero_terms or one.groups or one.coupled or one.sequential or bound.row_weights is not None:
+    if compiled.zero_terms or one.groups or one.coupled or one.sequential:
         return "its globals share a factor, or some probabilities are zero"
     if any(bound.of(node).clamped is not None or node.is_point for node in one.order):
         return "some of its globals are known"

@@ -546,6 +546,12 @@ class Model(ShownAsGraph):
             except ImproperError:
                 # it is made again in its turn, which says why
                 continue
+            except KeyboardInterrupt:
+                if not found:
+                    raise
+                first, begun = next(iter(found.items()))
+                stopped = replace(schedule.init(begun), status=Status.INTERRUPTED)
+                return {first: replace(begun, raced=stopped)}
         # a race has brought others near their ends
         alike = [number for number, own in found.items() if own.problem is problem and own.raced is None]
         starts = [found[number].q for number in alike]
@@ -553,8 +559,13 @@ class Model(ShownAsGraph):
         if climb is not None:
             climb.climb(settings)
             ends = {number: climb.reached(place, row_map) for place, number in enumerate(alike)}
-            settled = {number: end for number, end in ends.items() if end is not None}
-            found |= {n: replace(found[n], raced=end, is_settled=True) for n, end in settled.items()}
+            known = {number: end for number, end in ends.items() if end is not None}
+            if any(end.status is Status.INTERRUPTED for end in known.values()):
+                # the best so far is all that is left
+                best = max(known, key=lambda number: known[number].elbo)
+                stopped = replace(known[best], status=Status.INTERRUPTED)
+                return {keeper.ends.n_ended: replace(found[best], raced=stopped)}
+            found |= {n: replace(found[n], raced=end, is_settled=True) for n, end in known.items()}
         return found
 
     def _begun(

@@ -285,7 +285,7 @@ class GroupedEnds:
             self.vector[places] = state.vector[groups]
         self.elbo[places] = state.elbo[groups]
         self.n_iter[places], self.status[places] = state.n_iter, state.ended[groups]
-        self.entropy[places] = (state.entropy / state.problem.groups.counts)[groups]
+        self.entropy[places] = (state.entropy / state.problem.groups.totals)[groups]
 
     @property
     def has_settled(self) -> AnyArray:
@@ -372,7 +372,7 @@ def _iterated(state: GroupedState, tol: float) -> GroupedState:
                 # without an update of its own a group has no place in another batch
                 return replaced(state, ended=np.full(state.problem.size, Status.FELL, dtype=object))
             state = state.taken((~bad).nonzero()[0])
-    counts = state.problem.groups.counts
+    counts = state.problem.groups.totals
     change = (after.elbo - state.elbo) / counts
     fell = ~(after.elbo - state.elbo >= -_FALL * (1.0 + np.abs(after.elbo)))
     fell &= np.isfinite(state.elbo) | ~np.isfinite(after.elbo)

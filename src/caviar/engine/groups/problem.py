@@ -59,6 +59,13 @@ class Groups:
     few: Mapping[str, AnyArray] = field(default_factory=dict)
     is_shared: bool = False
     """Whether all groups have the same rows."""
+    weights: Array | None = None
+    """Weights of rows that all groups share, (N,); None where every row counts once."""
+
+    @property
+    def totals(self) -> AnyArray:
+        """Weight of the rows of each group, (G,)."""
+        return self.counts if self.weights is None else np.full(len(self.counts), self.weights.sum())
 
     def taken(self, groups: AnyArray) -> Groups:
         """Return some of the groups."""
@@ -73,6 +80,7 @@ class Groups:
             {name: values[groups] for name, values in self.floors.items()},
             {name: values[groups] for name, values in self.few.items()},
             self.is_shared,
+            self.weights,
         )
 
 
@@ -255,7 +263,7 @@ class GroupedProblem:
     def _looked_at(self) -> GroupedRows:
         """Return the features of the local factor, measured from the reference points of the repeated statement."""
         table = self.one.compiled.tables[self._local]
-        return GroupedRows.of(self._written(table), self.groups.counts)
+        return GroupedRows.of(self._written(table), self.groups.counts, self.groups.weights)
 
     def _written(self, table: FeatureTable) -> Array:
         """Return the features of the rows of all groups, (F, G, N), or (F, 1, N) where they share them."""
@@ -302,7 +310,8 @@ class GroupedProblem:
         layout = self._layouts.get("")
         if layout is None:
             return {}
-        sums = self._written(layout.table).sum(axis=-1).T
+        features, weights = self._written(layout.table), self.groups.weights
+        sums = (features.sum(axis=-1) if weights is None else features @ weights).T
         return layout.unpacked_each(np.broadcast_to(sums, (self.size, sums.shape[1]))[:, None])
 
     def _value(self, one: GlobalTerm, every: GlobalTerm) -> Callable[[Mapping[Hashable, Array]], Any]:

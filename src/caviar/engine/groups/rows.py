@@ -32,16 +32,19 @@ class GroupedRows:
         Which of these the groups are, (G,).
     counts
         Rows of each group, (G,).
+    weights
+        Of rows that groups share, (N,); None where every row counts once.
     """
 
     features: Array
     numbers: AnyArray
     counts: AnyArray
+    weights: Array | None = None
 
     @classmethod
-    def of(cls, features: Array, counts: AnyArray) -> GroupedRows:
+    def of(cls, features: Array, counts: AnyArray, weights: Array | None = None) -> GroupedRows:
         """Return the rows of all groups."""
-        return cls(features, np.arange(len(counts)), counts)
+        return cls(features, np.arange(len(counts)), counts, weights)
 
     def taken(self, groups: AnyArray) -> GroupedRows:
         """Return the rows of some groups; their features stay where they are."""
@@ -91,6 +94,9 @@ class GroupedRows:
             each = softmax_inplace(labels)
             if self._is_padded:
                 each *= np.arange(n_rows) < self.counts[groups[own], None]
+            if self.weights is not None:
+                each *= self.weights
+                labels *= self.weights
             log_partition[own] = each.sum(axis=-1)
             _product(labels, features.swapaxes(-1, -2), out=sums[own])
         return sums, log_partition

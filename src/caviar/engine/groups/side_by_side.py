@@ -19,6 +19,7 @@ from ..ascent.schedules.acceleration import Memory
 from ..ascent.schedules.batch import BatchState
 from ..ascent.state import begin, extended, retold
 from ..ascent.status import Status
+from ..design.keys import ColumnKey
 from ..rows.row_map import RowMap
 from .ascent import GroupedEnds, GroupedState, ascend
 from .problem import Assemble, GroupedProblem, Groups
@@ -37,6 +38,10 @@ With more of them such an iteration takes as long as two, and most starts have s
 """
 
 
+def by_themselves(problem: Problem) -> None:
+    """Say that starts of a problem run one after the other."""
+
+
 class SideBySide:
     """Starts of one fit that ascend side by side.
 
@@ -48,18 +53,23 @@ class SideBySide:
         Returns the problem of the repeated statement.
     starts
         Global factors of each.
+    rows
+        The map over their rows.
     moves
         Whether globals may be moved beyond their updates.
     """
 
-    def __init__(self, one: Problem, assemble: Assemble, starts: Sequence[Factors], *, moves: bool) -> None:
-        bound, size = one.bound, len(starts)
-        values = {node.name: np.asarray(bound.values_of(node))[None] for node in bound.observed}
-        n_rows = len(next(iter(values.values()))[0])
+    def __init__(
+        self, one: Problem, assemble: Assemble, starts: Sequence[Factors], rows: RowMap, *, moves: bool
+    ) -> None:
+        bound, size, n_rows = one.bound, len(starts), rows.source.n_rows
+        columns, weights = rows.source.read(0, n_rows), rows.source.weights(0, n_rows)
+        values = {node.name: columns[ColumnKey(node.name)][None] for node in bound.observed}
+        weights = None if weights is None or (weights == 1.0).all() else weights
         floors = {
             node.name: np.broadcast_to(own, (size, *np.shape(own))) for node, own in bound.floors.items()
         }
-        groups = Groups(values, np.full(size, n_rows), {}, floors, is_shared=True)
+        groups = Groups(values, np.full(size, n_rows), {}, floors, is_shared=True, weights=weights)
         self.problem, self.ends = GroupedProblem(one, assemble, groups), GroupedEnds.none(size)
         n_plain = np.inf if not moves else _PLAIN if one.n_natural > _FEW_PARAMETERS else 0
         self._state: GroupedState | None = at_factors(self.problem, starts, n_plain)
@@ -69,17 +79,11 @@ class SideBySide:
         cls, one: Problem, several: Several, starts: Sequence[Factors], rows: RowMap, *, moves: bool
     ) -> SideBySide | None:
         """Return the starts side by side; None where they are long fits, or cannot be a batch."""
-        numbers = len(starts) * rows.source.n_rows * max([own.n_rows for own in one.factors], default=1)
-        in_memory = all(isinstance(one.bound.values_of(node), np.ndarray) for node in one.bound.observed)
-        if (
-            len(starts) < 2
-            or numbers > _MOST_NUMBERS
-            or not in_memory
-            or rows.executor.host is not rows.executor
-        ):
+        assemble = several(one) if len(starts) > 1 else None
+        if assemble is None or rows.executor.host is not rows.executor:
             return None
-        assemble = several(one)
-        return None if assemble is None else cls(one, assemble, starts, moves=moves)
+        numbers = len(starts) * rows.source.n_rows * max([own.n_rows for own in one.factors], default=1)
+        return cls(one, assemble, starts, rows, moves=moves) if numbers <= _MOST_NUMBERS else None
 
     def run(self, places: Collection[int], n_iter: int, tol: float) -> None:
         """Let the starts at these places ascend, for so many iterations or until they settle; the others are left."""
@@ -115,7 +119,7 @@ class SideBySide:
         assert settings.callback is not None
         known = {int(place): before.elbo[n] for n, place in enumerate(before.places) if before.goes_on[n]}
         numbers = {} if after is None else {int(place): n for n, place in enumerate(after.places)}
-        per_row, traces = float(before.problem.groups.counts[0]), self.ends.traces
+        per_row, traces = float(before.problem.groups.totals[0]), self.ends.traces
         for place, elbo in zip(traces[-1][0].tolist(), traces[-1][1].tolist(), strict=True):
             where = place, settings.n_restarts, len(traces) - 1, settings.max_iter
             if place in known:

@@ -10,7 +10,7 @@ import numpy as np
 from ...language import Indexed, MultivariateNormal, Normal, NormalGamma, Part, Predictor, Variable
 from ..ascent.problem import Problem, statistics_of
 from ..binding.clamped.factor import PointMass
-from ..groups.side_by_side import Several
+from ..groups.side_by_side import Several, by_themselves
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from .clustering.sequences import in_order
@@ -28,7 +28,11 @@ from .products.statement import multiplies_chains
 
 
 def basis_of(
-    problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator, several: Several
+    problem: Problem,
+    sample: Sample,
+    row_map: RowMap,
+    rng: np.random.Generator,
+    several: Several = by_themselves,
 ) -> Basis:
     """Return what the candidates of a start are made from: of a chain that is guessed, rows that follow each other."""
     gates = gates_of(problem)

@@ -13,7 +13,7 @@ from ..ascent.problem import Problem
 from ..ascent.schedules.truncated import Looks
 from ..ascent.state import begin
 from ..binding.nested import outer_variables
-from ..groups.side_by_side import Several
+from ..groups.side_by_side import Several, by_themselves
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from ..topics.kind_of_rows import kind_of
@@ -78,7 +78,7 @@ def data_start(
     rng: np.random.Generator,
     most: int,
     looks: Callable[[Problem], Looks | None],
-    several: Several,
+    several: Several = by_themselves,
 ) -> Begun:
     """Return the global factors from which the ELBO of a sample is highest after a few sweeps.
 

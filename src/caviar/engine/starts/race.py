@@ -20,7 +20,7 @@ from ..ascent.schedules.batch import Batch, BatchState
 from ..ascent.state import AscentState, extended
 from ..ascent.status import Status
 from ..design.keys import StatisticKey
-from ..groups.side_by_side import Several, SideBySide
+from ..groups.side_by_side import Several, SideBySide, by_themselves
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from .factors.prior import Start
@@ -183,10 +183,6 @@ def _possible(starts: Sequence[Callable[[], Start]]) -> list[Start]:
     return found
 
 
-def _by_themselves(problem: Problem) -> None:
-    """Say that starts of a problem run one after the other."""
-
-
 @dataclass(frozen=True)
 class Race:
     """Starts that ascend side by side: each round costs about the same, and the better half continues to the next.
@@ -204,7 +200,7 @@ class Race:
     sample: Sample
     behind: float
     passes: Passes
-    several: Several = _by_themselves
+    several: Several = by_themselves
 
     def winner(self, starts: Sequence[Start]) -> tuple[Start, BatchState | None]:
         """Return the start that wins, and where it has come to; no more than the first where none can run."""
