@@ -494,12 +494,14 @@ class Model(ShownAsGraph):
         ends = keeper.ends
         with row_map.executor.session(), reporter(progress) as callback, flushing(keeper):
             row_map.executor.reach()
-            told = replace(settings, callback=callback)
-            begun = self._side_by_side(problem, row_map, init, told, schedule, keeper)
+            begun: dict[int, Beginning[Any]] = {}
+            if settings.n_restarts > 1:
+                told = replace(settings, callback=callback)
+                begun = self._side_by_side(problem, row_map, init, told, schedule, keeper)
             for number, own_seed in enumerate(seeds(keeper.seed, settings.n_restarts)):
                 if number < ends.n_ended:
                     continue
-                own = replace(told, restart=number, recorder=keeper.record)
+                own = replace(settings, callback=callback, restart=number, recorder=keeper.record)
                 try:
                     if keeper.state is not None:
                         result = go_on(schedule, keeper.state, own)
