@@ -10,6 +10,7 @@ import caviar as cv
 from caviar import families
 from caviar.engine.ascent.problem import Problem
 from caviar.engine.ascent.status import Status
+from caviar.engine.groups.side_by_side import SideBySide
 from invariants.registry import CASES
 
 CASE = CASES["independent"]
@@ -40,6 +41,13 @@ def test_max_iter_is_not_convergence():
     assert "raise max_iter" in str(posterior.status)
 
 
+@pytest.fixture
+def one_after_the_other(monkeypatch):
+    """Starts are made one after the other, as those of larger tables."""
+    monkeypatch.setattr(SideBySide, "of", lambda *arguments, **named: None)
+
+
+@pytest.mark.usefixtures("one_after_the_other")
 def test_interruption_returns_the_best_so_far():
     """Ctrl-C in the third iteration of the first start: the state then reached comes back, and the status says so."""
     seen = []
@@ -59,6 +67,7 @@ def test_interruption_returns_the_best_so_far():
     assert posterior.elbo_at({}, DATA) == pytest.approx(posterior.elbo, rel=1e-12)
 
 
+@pytest.mark.usefixtures("one_after_the_other")
 def test_interruption_keeps_a_better_finished_start():
     """Ctrl-C at once in the second start: the first one, which is better, is what comes back."""
     first = CASE.fit(DATA)

@@ -13,14 +13,14 @@ def _model():
 
 
 def _failing(monkeypatch, numbers):
-    ascend = cv.Model._ascend
+    begun = cv.Model._begun
 
-    def fail(self, plan, row_map, init, rng, settings, *rest):
+    def fail(self, problem, row_map, init, seed, settings):
         if settings.restart in numbers:
             raise cv.ImproperError(f"start {settings.restart} failed")
-        return ascend(self, plan, row_map, init, rng, settings, *rest)
+        return begun(self, problem, row_map, init, seed, settings)
 
-    monkeypatch.setattr(cv.Model, "_ascend", fail)
+    monkeypatch.setattr(cv.Model, "_begun", fail)
 
 
 def test_the_others_are_kept(monkeypatch):

@@ -9,12 +9,11 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import caviar as cv
+from caviar.engine.assemble import repeated
 from caviar.engine.groups import fit
 from caviar.engine.groups.ascent import GroupedEnds, ascend
 from caviar.engine.groups.problem import GroupedProblem, Groups
 from caviar.engine.groups.starts import begun, clustered, points_of
-from caviar.fitting.many.fit_many import _assemble
-from caviar.fitting.many.kinds import Stated
 from caviar.fitting.model import assembled
 from caviar.models.maximum_likelihood_mixture import POINT
 
@@ -56,7 +55,7 @@ def test_a_group_in_a_batch_ends_where_a_fit_of_it_ends(case: str) -> None:
         labels[number, : len(own)] = own[:, 0] > own[:, 0].mean()
     one = assembled(model, {"x": tables[0]}, point)
     groups = Groups({"x": stacked}, counts, {}, {})
-    problem = GroupedProblem(one, _assemble(Stated(model, point)), groups)
+    problem = GroupedProblem(one, repeated(point), groups)
     ends = GroupedEnds.none(len(tables))
     assert ascend(begun(problem, labels), ends, 300, 1e-9) is None
     factors = problem.factors(ends.vector, np.arange(len(tables)))
@@ -142,7 +141,7 @@ def test_each_group_begins_at_the_better_clusters() -> None:
     one = assembled(cv.models.normal_wishart_mixture(2, 2), {"x": rows[0]}, ())
     counts = np.full(20, 80)
     groups = Groups({"x": rows}, counts, {}, {})
-    problem = GroupedProblem(one, _assemble(Stated(cv.models.normal_wishart_mixture(2, 2))), groups)
+    problem = GroupedProblem(one, repeated(()), groups)
     points, turns = points_of(problem)
     labels = [clustered(points, turn, counts, 2, np.random.default_rng(1)) for turn in turns]
     each = np.array([begun(problem, own).elbo for own in labels])

@@ -52,7 +52,9 @@ def winner(monkeypatch, scripts, *, passes_are_dear=False, settled=(), is_point=
     columns = {"x": np.zeros((ROWS, COLUMNS))}
     sample = SimpleNamespace(is_part=False, n_rows=ROWS, columns=columns, row_weights=np.ones(ROWS))
     row_map = SimpleNamespace(source=SimpleNamespace(total_weight=float(ROWS)))
-    best = trials.best_of(starts, sample, row_map, BEHIND)
+    passes, several = trials.Passes(), trials.by_themselves
+    basis = SimpleNamespace(sample=sample, row_map=row_map, passes=passes, several=several)
+    best = trials.best_of(starts, basis, BEHIND)
     return best.start[1]["name"]
 
 

@@ -6,7 +6,7 @@ a test holds each to the derived updates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import ModelError, ParameterError
-from ..language import Axis, Variable, terms_of
+from ..language import Axis, Node, Variable, terms_of
 from .ascent.problem import CompiledRows, CompileRows, Problem
 from .ascent.schedule import Ascent, Schedule, StatedSchedule
 from .ascent.schedules.auto import Auto
@@ -38,7 +38,7 @@ from .compiled.shared.groups import with_shared
 from .compiled.shared.variable import SharedVariable
 from .compiled.terms import Compiled, GlobalTerm
 from .design.features import Source
-from .factorisation import apart, local_factors
+from .factorisation import APART, apart, local_factors
 from .local.categorical import CategoricalFactor
 from .local.local_factor import LocalFactor
 from .rows.e_step import IndependentRows
@@ -50,7 +50,7 @@ from .topics.compile import compile_documents, compile_tied, document_factors
 from .topics.documents import Documents
 from .topics.e_step import TopicRows
 from .topics.kind_of_rows import KindOfRows
-from .topics.lowering import BoundDocuments
+from .topics.lowering import BoundDocuments, bind_rows
 from .topics.tied import TiedTopicRows
 
 SCHEDULES: Mapping[str, Callable[[], StatedSchedule]] = {
@@ -292,6 +292,24 @@ def _documents(
     return CompiledRows(compiled, rows, {}, Documents(bound, rows))
 
 
+def several(problem: Problem) -> Callable[..., Problem] | None:
+    """Return what assembles the statement of a problem repeated for several groups; None where that cannot be."""
+    return None if why_not_grouped(problem) else repeated([own.name for own in problem.point])
+
+
+def repeated(point: Collection[str]) -> Callable[..., Problem]:
+    """Return what assembles a statement that is repeated for many groups; point masses by name."""
+
+    def assembled(
+        nodes: Sequence[Node], leaves: Sequence[Variable], data: Mapping[str, Any], plate: str
+    ) -> Problem:
+        bound = bind_rows(nodes, leaves, data, data_plate=plate)
+        order = list(bound.latent_globals())
+        return assemble(bound, order, frozenset(own for own in order if own.name in point), APART)
+
+    return assembled
+
+
 def why_not_grouped(one: Problem) -> str:
     """Return why groups of a statement cannot be fitted as one problem; nothing if they can.
 
@@ -312,10 +330,12 @@ def why_not_grouped(one: Problem) -> str:
         return "what is hidden in its rows is not a single Categorical"
     if any(own.has_unseen or own.labelled or own.values is None for own in one.factors):
         return "its labels are known in part, or several in a row"
-    if compiled.zero_terms or one.groups or one.coupled or one.sequential or bound.row_weights is not None:
+    if compiled.zero_terms or one.groups or one.coupled or one.sequential:
         return "its globals share a factor, or some probabilities are zero"
     if any(bound.of(node).clamped is not None or node.is_point for node in one.order):
         return "some of its globals are known"
+    if any(bound.of(node).prior is not None for node in one.order):
+        return "an earlier posterior is its prior"
     if any(table.tallied for table in compiled.tables.values()):
         return "its categories are looked up"
     if any(_is_more(own.source, one) for table in compiled.tables.values() for own in table.features):

@@ -83,11 +83,15 @@ class Categorical(ExponentialFamily):
             expectation = "log-probabilities must not be NaN or plus infinity, nor all minus infinity"
             refuse_improper("Categorical", np.isfinite(largest[..., 0]), expectation)
         shifted = logits - largest
-        weights = np.exp(np.maximum(shifted, _LOWEST))
-        weights *= shifted > _LOWEST
+        is_seen = shifted > _LOWEST
+        # in place: memory that is new takes longer than what is done with it
+        weights = np.maximum(shifted, _LOWEST, out=shifted)
+        np.exp(weights, out=weights)
+        weights *= is_seen
         total = np.add.reduce(weights, axis=-1, keepdims=True)
         log_partition = (np.log(total) + largest)[..., 0]
-        return cls._trusted(probabilities=weights / total, natural=natural, log_partition=log_partition)
+        weights /= total
+        return cls._trusted(probabilities=weights, natural=natural, log_partition=log_partition)
 
     @classmethod
     def statistics_of(cls, value: ArrayLike, n_categories: int | None = None) -> Statistics:
@@ -163,7 +167,8 @@ class Categorical(ExponentialFamily):
             return _entropy(self.probabilities)
         # no logarithm is taken but that of the largest probability of each
         p, (logits,) = self.probabilities, self.natural
-        shifted = np.maximum(logits - np.maximum.reduce(logits, axis=-1, keepdims=True), _NONE)
+        shifted = logits - np.maximum.reduce(logits, axis=-1, keepdims=True)
+        np.maximum(shifted, _NONE, out=shifted)
         entropy = -np.log(np.maximum.reduce(p, axis=-1)) - np.einsum("...k,...k->...", p, shifted)
         is_small = entropy < _SMALL
         if is_small.any():

@@ -202,7 +202,13 @@ def go_on(schedule: Schedule[S], state: S, settings: Settings) -> Result:
 
 def ascend(schedule: Schedule[S], beginning: Beginning[S], settings: Settings) -> Result:
     """Return where a fit ends that begins here."""
-    return go_on(schedule, schedule.init(beginning), settings)
+    state = schedule.init(beginning)
+    if beginning.is_settled and state.status is None:
+        try:
+            state = schedule.judged(state, state, settings.tol)
+        except KeyboardInterrupt:
+            state = replace(state, status=Status.INTERRUPTED)
+    return go_on(schedule, state, settings)
 
 
 def result_of(state: AscentState) -> Result:

@@ -41,6 +41,8 @@ class Beginning(Generic[S]):
         Rows that all passes of the race have gone through together.
     is_from_clusters
         Whether the globals follow from clusters so plain that no other start was made.
+    is_settled
+        Whether ``raced`` is the end of iterations that were made beside those of other starts.
     """
 
     problem: Problem
@@ -51,6 +53,7 @@ class Beginning(Generic[S]):
     raced: S | None = None
     rows_raced: int = 0
     is_from_clusters: bool = False
+    is_settled: bool = False
 
 
 class StatedSchedule(ABC):
@@ -79,6 +82,14 @@ class Schedule(StatedSchedule, Generic[S]):
     def resolved(self, problem: Problem, n_rows: int, *, accelerate: bool) -> Schedule[Any]:
         """Return the schedule of a fit: this one."""
         return self
+
+    @property
+    def batch_moves(self) -> bool | None:
+        """Whether globals are moved beyond their updates; None unless iterations are those of batch ascent.
+
+        They must be so until the objective has settled. Several starts can then make them side by side.
+        """
+        return None
 
     @abstractmethod
     def init(self, beginning: Beginning[S]) -> S:

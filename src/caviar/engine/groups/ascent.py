@@ -29,6 +29,9 @@ _SHARE, _FEW, _SPENT = 3.0, 256, 0.6
 """Groups that have ended are taken out of the arrays where those that go on are less than three times as many. Up to so
 few groups that have ended it is the last share, because it would cost more than it saves."""
 
+_SHARED, _LARGE = 4.0, 2_000
+"""The same of few groups that share their rows, and have more parameters than this; others are left in the arrays."""
+
 _FALL = 1e-8
 """Fall of an objective, relative to its size and to one nat, that counts as rounding."""
 
@@ -59,6 +62,8 @@ class GroupedState:
         Why a group takes no further step, (G,); None where it may.
     n_iter
         Steps that were made.
+    n_plain
+        Steps at first in which globals are not moved beyond their updates.
     """
 
     problem: GroupedProblem
@@ -73,6 +78,7 @@ class GroupedState:
     memory: GroupedMemory | None
     ended: AnyArray
     n_iter: int = 0
+    n_plain: float = 0
 
     def taken(self, groups: AnyArray) -> GroupedState:
         """Return the state of some groups, given by their numbers."""
@@ -116,7 +122,7 @@ class GroupedState:
         return {
             variable: tuple(
                 [
-                    np.broadcast_to(self.arrays[key], eta.shape)
+                    own if (own := self.arrays[key]).shape == eta.shape else np.broadcast_to(own, eta.shape)
                     for key, eta in zip(keys[variable], natural, strict=True)
                 ]
             )
@@ -160,8 +166,7 @@ def _updated(state: GroupedState) -> GroupedState:
         natural[variable], q[variable] = problem.update_with_natural(variable, arrays)
         arrays.update(problem.statistics(variable, q[variable]))
     own = state.problem.own_entropy(q, arrays)
-    elbo = state.problem.objective(arrays, state.entropy) + own
-    return replaced(state, arrays=arrays, own_entropy=own, natural=natural, elbo=elbo)
+    return replaced(state, arrays=arrays, own_entropy=own, natural=natural)
 
 
 def _at(state: GroupedState, vector: Array) -> GroupedState:
@@ -207,7 +212,8 @@ def _stepped(state: GroupedState) -> GroupedState:
     if not tried.any():
         return replaced(looked(after), memory=judged(memory, tried, tried))
     found, tried_now = _moved(after, vector, tried)
-    good = tried_now & (found.elbo >= after.elbo)
+    before_look = after.problem.objective(after.arrays, after.entropy) + after.own_entropy
+    good = tried_now & (found.elbo >= before_look)
     refused = (tried_now & ~good).nonzero()[0]
     if refused.size:
         found = looked(_mixed(found, after, refused), refused)
@@ -272,12 +278,14 @@ class GroupedEnds:
 
     def keep(self, state: GroupedState, groups: AnyArray) -> None:
         """Take the groups of a state that have ended, given by their numbers."""
-        vector, places = state.vector, state.places[groups]
-        if not self.vector.size:
-            self.vector = np.zeros((len(self.elbo), vector.shape[1]))
-        self.vector[places], self.elbo[places] = vector[groups], state.elbo[groups]
+        places = state.places[groups]
+        if state.natural:
+            if not self.vector.size:
+                self.vector = np.zeros((len(self.elbo), state.vector.shape[1]))
+            self.vector[places] = state.vector[groups]
+        self.elbo[places] = state.elbo[groups]
         self.n_iter[places], self.status[places] = state.n_iter, state.ended[groups]
-        self.entropy[places] = (state.entropy / state.problem.groups.counts)[groups]
+        self.entropy[places] = (state.entropy / state.problem.groups.totals)[groups]
 
     @property
     def has_settled(self) -> AnyArray:
@@ -362,26 +370,32 @@ def _iterated(state: GroupedState, tol: float) -> GroupedState:
             bad = _improper(error, state.problem.size)
             if bad.all() or not state.natural:
                 # without an update of its own a group has no place in another batch
-                return replaced(state, ended=np.where(bad, Status.COLLAPSED, state.ended))
+                return replaced(state, ended=np.full(state.problem.size, Status.FELL, dtype=object))
             state = state.taken((~bad).nonzero()[0])
-    counts = state.problem.groups.counts
+    counts = state.problem.groups.totals
     change = (after.elbo - state.elbo) / counts
     fell = ~(after.elbo - state.elbo >= -_FALL * (1.0 + np.abs(after.elbo)))
     fell &= np.isfinite(state.elbo) | ~np.isfinite(after.elbo)
+    is_plain = state.n_iter + 1 < state.n_plain
+    memory, settled = (None, np.abs(change) < tol) if is_plain else _rested(after, change, tol)
+    ended = state.ended.copy()
+    ended[settled], ended[fell] = Status.CONVERGED, Status.FELL
+    return replaced(after, change=change, memory=memory, ended=ended, n_iter=state.n_iter + 1)
+
+
+def _rested(after: GroupedState, change: Array, tol: float) -> tuple[GroupedMemory, AnyArray]:
+    """Return the memory of the moves after a step with these changes, in nats a row, and which groups have settled."""
     is_small, memory = np.abs(change) < tol, after.memory
     if memory is None:
         n_parameters = after.vector.shape[1]
         memory = GroupedMemory.empty(after.problem.size, n_parameters, is_on=True)
     # their rows have labels alone, which are always at their optimum
     wants_a_plain_one = memory.is_on & memory.has_moved
-    wants_a_plain_one &= most_of_a_sweep(change, len(state.problem.one.order)) >= tol
-    settled = is_small & ~wants_a_plain_one
+    wants_a_plain_one &= most_of_a_sweep(change, len(after.problem.one.order)) >= tol
     again = ~is_small & ~memory.is_on
     memory = memory.forgetting(again) if again.any() else memory
     memory = replaced(memory, is_on=memory.is_on & ~(is_small & wants_a_plain_one & ~again))
-    ended = state.ended.copy()
-    ended[settled], ended[fell] = Status.CONVERGED, Status.FELL
-    return replaced(after, change=change, memory=memory, ended=ended, n_iter=state.n_iter + 1)
+    return memory, is_small & ~wants_a_plain_one
 
 
 def _without_ended(state: GroupedState, ends: GroupedEnds) -> GroupedState | None:
@@ -395,7 +409,10 @@ def _without_ended(state: GroupedState, ends: GroupedEnds) -> GroupedState | Non
             ends.keep(state, new)
     if not left.size:
         return None
-    is_spent = left.size < (_SHARE if ended.size > _FEW else _SPENT) * ended.size
+    share = _SHARE if ended.size > _FEW else _SPENT
+    if state.problem.groups.is_shared:
+        share = _SHARED if state.vector.shape[1] > _LARGE else 0.0
+    is_spent = left.size < share * ended.size
     return state.taken(left) if is_spent else state
 
 

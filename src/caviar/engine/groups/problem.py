@@ -21,6 +21,7 @@ from ...numerics.records import replaced
 from ..ascent.problem import Factors, Problem
 from ..compiled.terms import GlobalTerm
 from ..design.contraction import Evaluation
+from ..design.features import FeatureTable
 from ..design.keys import ColumnKey, SumKey
 from ..local.statistics import Arrays
 from ..rows.e_step import layouts_of
@@ -40,7 +41,8 @@ class Groups:
     Attributes
     ----------
     data
-        Name of an observed variable -> its values, (G, N, ...); rows that a group does not have are any numbers.
+        Name of an observed variable -> its values, (G, N, ...); rows that a group does not have are any numbers. Where
+        the groups share their rows, these are there once, (1, N, ...).
     counts
         Rows of each group, (G,).
     constants, floors
@@ -55,16 +57,30 @@ class Groups:
     constants: Mapping[str, Array]
     floors: Mapping[str, Array]
     few: Mapping[str, AnyArray] = field(default_factory=dict)
+    is_shared: bool = False
+    """Whether all groups have the same rows."""
+    weights: Array | None = None
+    """Weights of rows that all groups share, (N,); None where every row counts once."""
+
+    @property
+    def totals(self) -> AnyArray:
+        """Weight of the rows of each group, (G,)."""
+        return self.counts if self.weights is None else np.full(len(self.counts), self.weights.sum())
 
     def taken(self, groups: AnyArray) -> Groups:
         """Return some of the groups."""
         most = int(self.counts[groups].max())
+        data = self.data
+        if not self.is_shared:
+            data = {name: values[groups, :most] for name, values in data.items()}
         return Groups(
-            {name: values[groups, :most] for name, values in self.data.items()},
+            data,
             self.counts[groups],
             {name: values[groups] for name, values in self.constants.items()},
             {name: values[groups] for name, values in self.floors.items()},
             {name: values[groups] for name, values in self.few.items()},
+            self.is_shared,
+            self.weights,
         )
 
 
@@ -106,6 +122,7 @@ class GroupedProblem:
         few = {name: self._counted(rows) for name, rows in known.items()}
         self.problem = assemble(nodes, leaves, few, one.bound.data_plate.name)
         by_name = {node.name: node for node in self.problem.bound.latent}
+        self._named = by_name
         self.problem = self.problem.updating([by_name[own.name] for own in one.order])
         self._layouts = layouts_of(one.compiled)
         (self._local,) = one.factors or (None,)
@@ -174,6 +191,39 @@ class GroupedProblem:
             found[variable.name] = (factor if point is None else factor.translate(point))[groups]
         return found
 
+    def placed(self, q: Factors, group: int) -> Factors:
+        """Return global factors of the problem of one measured from the points of a group."""
+        return {node: self._moved(node, q[node], group, 1) for node in self.one.order}
+
+    def factors_of_one(self, vector: Array, group: int) -> tuple[Factors, Mapping[Variable, Statistics]]:
+        """Return the global factors of a group, as the problem of one has them, and what they are made of.
+
+        The natural parameters are empty where the factors are measured from other points.
+
+        Parameters
+        ----------
+        vector
+            Natural parameters of all groups, (G, P).
+        """
+        q, natural, is_moved = {}, {}, False
+        apart = self.apart(vector, self._shapes)
+        for node, variable in zip(self.one.order, self.problem.order, strict=True):
+            natural[node] = tuple([own[group] for own in apart[variable]])
+            factor = self.one.factor(node, natural[node])
+            q[node] = self._moved(node, factor, group, -1)
+            is_moved |= q[node] is not factor
+        return q, {} if is_moved else natural
+
+    def _moved(self, node: Variable, factor: Any, group: int, sign: int) -> Any:
+        """Return a factor of one from its reference point to that of a group, or back."""
+        one = self.one.coordinates.of(node)
+        if one is None:
+            return factor
+        own = self.problem.coordinates.of(self._named[node.name])
+        assert own is not None
+        way = sign * (one - own[group])
+        return factor.translate(way) if way.any() else factor
+
     @property
     def _shapes(self) -> dict[Variable, Statistics]:
         return {own: tuple(self.problem.updates[own].fixed) for own in self.problem.order}
@@ -182,12 +232,16 @@ class GroupedProblem:
         """Return rows that have the mean and spread of each group, (G, 3, ...)."""
         if leaf.name in self.groups.few:
             return self.groups.few[leaf.name]
-        values = self.groups.data[leaf.name]
+        found = self._few_of(leaf, self.groups.data[leaf.name])
+        return np.broadcast_to(found, (self.size, *found.shape[1:]))
+
+    def _few_of(self, leaf: Variable, values: AnyArray) -> AnyArray:
         if self.one.coordinates.of(leaf) is None:
             return np.array(values[:, [0, 0, 0]], dtype=np.float64)
         found, size = [], max(1, _BLOCK // max(1, values[0].size))
         for first in range(0, len(values), size):
-            own, counts = values[first : first + size], self.groups.counts[first : first + size]
+            own = values[first : first + size]
+            counts = self.groups.counts[first : first + len(own)]
             mean = _mean(own, counts)
             spread_of = _mean(np.abs(own - mean[:, None]), counts)
             found.append(np.stack([mean - spread_of, mean + spread_of, mean], axis=1))
@@ -209,15 +263,16 @@ class GroupedProblem:
     def _looked_at(self) -> GroupedRows:
         """Return the features of the local factor, measured from the reference points of the repeated statement."""
         table = self.one.compiled.tables[self._local]
-        return GroupedRows.of(written(table, self._columns(), self.groups.counts), self.groups.counts)
+        return GroupedRows.of(self._written(table), self.groups.counts, self.groups.weights)
 
-    def _columns(self) -> dict[ColumnKey, tuple[AnyArray, Array | None]]:
-        """Return the values of the rows, and the point of each group that they are measured from."""
-        return {
-            ColumnKey(node.name): (self.groups.data[node.name], self.problem.coordinates.of(node))
-            for node in self.problem.bound.observed
-            if node.name in self.groups.data
-        }
+    def _written(self, table: FeatureTable) -> Array:
+        """Return the features of the rows of all groups, (F, G, N), or (F, 1, N) where they share them."""
+        columns: dict[ColumnKey, tuple[AnyArray, Array | None]] = {}
+        for node in self.problem.bound.observed:
+            if node.name in self.groups.data:
+                values, point = self.groups.data[node.name], self.problem.coordinates.of(node)
+                columns[ColumnKey(node.name)] = values, None if point is None else point[: len(values)]
+        return written(table, columns, self.groups.counts)
 
     def _matched(self) -> tuple[list[tuple[SumKey, Evaluation]], dict[SumKey, tuple[SumKey, bool]]]:
         """Return what multiplies each sum of one group; and for each sum of all groups that of one, and if by group."""
@@ -255,8 +310,9 @@ class GroupedProblem:
         layout = self._layouts.get("")
         if layout is None:
             return {}
-        features = written(layout.table, self._columns(), self.groups.counts)
-        return layout.unpacked_each(features.sum(axis=-1).T[:, None])
+        features, weights = self._written(layout.table), self.groups.weights
+        sums = (features.sum(axis=-1) if weights is None else features @ weights).T
+        return layout.unpacked_each(np.broadcast_to(sums, (self.size, sums.shape[1]))[:, None])
 
     def _value(self, one: GlobalTerm, every: GlobalTerm) -> Callable[[Mapping[Hashable, Array]], Any]:
         """Return what returns the value of a term in each group, (G,), or a number that is the same in all."""

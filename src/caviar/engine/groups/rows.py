@@ -26,21 +26,25 @@ class GroupedRows:
     Attributes
     ----------
     features
-        T of each group that there was at first, (F, G', N): those of rows that a group does not have are 0.
+        T of each group that there was at first, (F, G', N): those of rows that a group does not have are 0. Groups that
+        share their rows have them once, (F, 1, N).
     numbers
         Which of these the groups are, (G,).
     counts
         Rows of each group, (G,).
+    weights
+        Of rows that groups share, (N,); None where every row counts once.
     """
 
     features: Array
     numbers: AnyArray
     counts: AnyArray
+    weights: Array | None = None
 
     @classmethod
-    def of(cls, features: Array, counts: AnyArray) -> GroupedRows:
+    def of(cls, features: Array, counts: AnyArray, weights: Array | None = None) -> GroupedRows:
         """Return the rows of all groups."""
-        return cls(features, np.arange(len(counts)), counts)
+        return cls(features, np.arange(len(counts)), counts, weights)
 
     def taken(self, groups: AnyArray) -> GroupedRows:
         """Return the rows of some groups; their features stay where they are."""
@@ -54,8 +58,14 @@ class GroupedRows:
     def _is_padded(self) -> bool:
         return bool(self.counts.min() < self._n_rows)
 
+    @property
+    def _is_shared(self) -> bool:
+        return self.features.shape[1] == 1
+
     def _features_of(self, groups: AnyArray) -> Array:
-        """Return the features of some groups, (G, F, N)."""
+        """Return the features of some groups, (G, F, N), or (1, F, N) where they share them."""
+        if self._is_shared:
+            return self.features.swapaxes(0, 1)
         numbers = self.numbers[groups]
         first, last = int(numbers[0]), int(numbers[-1]) + 1
         if last - first == len(numbers) and (numbers[1:] > numbers[:-1]).all():
@@ -76,16 +86,19 @@ class GroupedRows:
             groups = np.arange(len(self.numbers))
         n_groups, n_features, n_rows = len(matrices), len(self.features), self._n_rows
         sums, log_partition = np.empty(matrices.shape), np.empty(n_groups)
-        size = max(1, _BLOCK // (n_features * n_rows))
+        size = max(1, _BLOCK // (matrices.shape[1] * n_rows if self._is_shared else n_features * n_rows))
         for first in range(0, n_groups, size):
             own = slice(first, first + size)
             features = self._features_of(groups[own])
-            labels = matrices[own] @ features
+            labels = _product(matrices[own], features)
             each = softmax_inplace(labels)
             if self._is_padded:
                 each *= np.arange(n_rows) < self.counts[groups[own], None]
+            if self.weights is not None:
+                each *= self.weights
+                labels *= self.weights
             log_partition[own] = each.sum(axis=-1)
-            np.matmul(labels, features.swapaxes(-1, -2), out=sums[own])
+            _product(labels, features.swapaxes(-1, -2), out=sums[own])
         return sums, log_partition
 
     def sums_of(self, responsibilities: Array, groups: slice) -> Array:
@@ -103,6 +116,15 @@ class GroupedRows:
             largest = np.maximum(features.max(axis=-1), -features.min(axis=-1))
             found.append((np.abs(matrices[own]) @ largest[..., None]).max(axis=(-1, -2)))
         return np.finfo(float).eps * np.concatenate(found)
+
+
+def _product(left: Array, right: Array, out: Array | None = None) -> Array:
+    """Return the products of matrices (G, A, B) and (G, B, C), which is one product where the second ones are one."""
+    if len(right) > 1 or len(left) == 1:
+        return np.matmul(left, right, out=out)
+    shape = *left.shape[:2], right.shape[-1]
+    whole = None if out is None else out.reshape(-1, shape[2])
+    return np.matmul(left.reshape(-1, left.shape[2]), right[0], out=whole).reshape(shape)
 
 
 def written(

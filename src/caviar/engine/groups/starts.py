@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
-from ..._typing import AnyArray, Array
+from ..._typing import AnyArray, Array, Statistics
 from ...numerics.linalg import cholesky, inverse
 from ...numerics.records import replaced
-from ..ascent.problem import statistics_of
+from ..ascent.problem import Factors, statistics_of
 from ..starts.factors.prior import prior_start
 from ..starts.factors.swept import sweep
 from .ascent import GroupedState, looked
@@ -55,6 +58,54 @@ def _swept(problem: GroupedProblem, labels: AnyArray | None) -> GroupedState:
     zero, far, entropy = np.zeros(size), np.full(size, np.inf), problem.own_entropy(q, arrays)
     elbo = problem.objective(arrays, zero) + entropy
     return GroupedState(problem, np.arange(size), {}, arrays, entropy, sums, zero, elbo, far, None, none)
+
+
+@np.errstate(all="ignore")
+def at_factors(problem: GroupedProblem, starts: Sequence[Factors], n_plain: float) -> GroupedState:
+    """Return the state with given global factors in each group, after a pass over the rows.
+
+    Parameters
+    ----------
+    starts
+        Global factors of each group, measured from the reference points of the problem of one.
+    n_plain
+        Steps at first in which globals are not moved beyond their updates.
+    """
+    own, size, natural, arrays = problem.problem, problem.size, {}, {}
+    placed = [problem.placed(q, group) for group, q in enumerate(starts)]
+    entropy = np.array([sum(problem.one.own_entropy(*pair) for pair in q.items()) for q in placed])
+    for variable, node in zip(own.order, problem.one.order, strict=True):
+        shapes = [fixed.shape[1:] for fixed in own.updates[variable].fixed]
+        factors = [q[node] for q in placed]
+        expected = [factor.expected_statistics for factor in factors]
+        arrays |= zip(own.keys[variable], _stacked(expected, shapes), strict=True)
+        made_of = [_natural_of(factor) for factor in factors]
+        if all([eta.shape for eta in several] == shapes for several in made_of):
+            natural[variable] = _stacked(made_of, shapes)
+    if len(natural) < len(own.order):
+        natural = {}
+    zero, far, none = np.zeros(size), np.full(size, np.inf), np.full(size, None, dtype=object)
+    places = np.arange(size)
+    state = GroupedState(
+        problem, places, natural, arrays, entropy, None, zero, zero, far, None, none, n_plain=n_plain
+    )
+    return looked(state)
+
+
+def _stacked(several: Sequence[Statistics], shapes: Sequence[tuple[int, ...]]) -> Statistics:
+    """Return the statistics of several groups, (G, ...) each."""
+    parts = zip(*several, strict=True)
+    return tuple(
+        [
+            np.stack([np.broadcast_to(one, shape) for one in part])
+            for part, shape in zip(parts, shapes, strict=True)
+        ]
+    )
+
+
+def _natural_of(factor: Any) -> Statistics:
+    """Return the natural parameters of a factor; none of a point."""
+    return () if factor.learnt is None else tuple(factor.learnt.natural)
 
 
 def _better(state: GroupedState, other: GroupedState) -> GroupedState:

@@ -22,6 +22,7 @@ from ...language import Variable
 from ..ascent.problem import Problem
 from ..ascent.schedules.truncated import Looks
 from ..binding.nested import outer_variables
+from ..groups.side_by_side import Several
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from ..topics.kind_of_rows import kind_of
@@ -57,6 +58,7 @@ def chance_start(
     rng: np.random.Generator,
     most: int,
     looks: Callable[[Problem], Looks | None],
+    several: Several,
     number: int,
 ) -> Begun:
     """Return global factors from labels that chance has a part in, of rows of a subsample and of everything else.
@@ -65,13 +67,15 @@ def chance_start(
     ----------
     most
         Passes over the rows that the fit makes at most.
+    several
+        What tells how starts run side by side.
     number
         Of the restart, from 1: ways to guess take turns.
     """
     own = kind_of(problem).own_start(problem, sample, row_map, rng, most)
     if own is not None:
         return Begun(own)
-    basis = basis_of(problem, sample, row_map, rng)
+    basis = basis_of(problem, sample, row_map, rng, several)
     if not (problem.factors or basis.gates):
         starts = list(with_wide_effects(basis, _SPREAD))
         return Begun(starts[0]() if starts else (problem, dict(basis.q)))
@@ -81,7 +85,7 @@ def chance_start(
     if outer_variables(problem.bound.nodes, problem.order):
         return Begun(settled(*start_from(basis, guesses[-1]), row_map))
     starts = [partial(start_from, basis, guess) for guess in guesses]
-    begun = best_of(starts, basis.sample, basis.row_map, passes=basis.passes)
+    begun = best_of(starts, basis)
     return replace(begun, rows_raced=basis.rows_passed)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from ...language import Indexed, MultivariateNormal, Normal, NormalGamma, Part, Predictor, Variable
 from ..ascent.problem import Problem, statistics_of
 from ..binding.clamped.factor import PointMass
+from ..groups.side_by_side import Several, by_themselves
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from .clustering.sequences import in_order
@@ -26,7 +27,13 @@ from .products.scores import scores_of
 from .products.statement import multiplies_chains
 
 
-def basis_of(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator) -> Basis:
+def basis_of(
+    problem: Problem,
+    sample: Sample,
+    row_map: RowMap,
+    rng: np.random.Generator,
+    several: Several = by_themselves,
+) -> Basis:
     """Return what the candidates of a start are made from: of a chain that is guessed, rows that follow each other."""
     gates = gates_of(problem)
     if any(gate.chain is not None for gate in gates) or (problem.chains and multiplies_chains(problem)):
@@ -35,7 +42,7 @@ def basis_of(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.G
     for variable in problem.fact("locations multiplied", lambda: multiplied_in(problem)):
         q[variable] = prior_draw(problem, variable, statistics_of(problem, q), rng)
     host = RowMap(problem.rows, sample, row_map.executor.host)
-    return Basis(problem, gates, sample, host, q, rng)
+    return Basis(problem, gates, sample, host, q, rng, several)
 
 
 def start_from(basis: Basis, guess: Guess) -> Start:

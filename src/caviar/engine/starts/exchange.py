@@ -56,7 +56,7 @@ def exchanged(basis: Basis, begun: Begun) -> Begun:
 def best_with(basis: Basis, begun: Begun, guesses: Sequence[Guess]) -> Begun:
     """Return the winner of a race between where a fit begins and further labels, taken as they are."""
     others = [partial(_begun, basis, guess) for guess in guesses]
-    return best_of([partial(_kept, begun.start), *others], basis.sample, basis.row_map, passes=basis.passes)
+    return best_of([partial(_kept, begun.start), *others], basis)
 
 
 def _kept(start: Start) -> Start:

@@ -13,6 +13,7 @@ from ..ascent.problem import Problem
 from ..ascent.schedules.truncated import Looks
 from ..ascent.state import begin
 from ..binding.nested import outer_variables
+from ..groups.side_by_side import Several, by_themselves
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from ..topics.kind_of_rows import kind_of
@@ -78,6 +79,7 @@ def data_start(
     rng: np.random.Generator,
     most: int,
     looks: Callable[[Problem], Looks | None],
+    several: Several = by_themselves,
 ) -> Begun:
     """Return the global factors from which the ELBO of a sample is highest after a few sweeps.
 
@@ -89,6 +91,8 @@ def data_start(
         Passes over the rows that the fit makes at most.
     looks
         What returns passes with few responsibilities, or None where a problem has none.
+    several
+        What tells how starts run side by side.
     """
     if not problem.factors and has_nothing_to_guess(problem):
         return Begun((problem, prior_start(problem)))
@@ -96,8 +100,7 @@ def data_start(
     own = kind_of(problem).own_start(problem, sample, row_map, rng, most)
     if own is not None:
         return Begun(own)
-    basis = basis_of(problem, sample, row_map, rng)
-    among = basis.sample, basis.row_map
+    basis = basis_of(problem, sample, row_map, rng, several)
     if sample.is_part and has_very_many(basis):
         return start_of_very_many(basis, looks)
     guesses = _candidates(basis)
@@ -110,7 +113,7 @@ def data_start(
         return Begun(max(nested, key=lambda start: begin(*start, row_map).elbo))
     first = next(guesses)
     if are_clear(basis, first):
-        begun = best_of([partial(_start, basis, first)], *among)
+        begun = best_of([partial(_start, basis, first)], basis)
         return replace(begun, rows_raced=basis.rows_passed, is_from_clusters=True)
     raced = [first, *guesses]
     regrouping = regrouping_of(basis)
@@ -119,7 +122,7 @@ def data_start(
     # vectors missing in part are as all rows in a start, and that costs starts with narrow clusters most
     behind = _BEHIND if basis.is_plain and not problem.bound.gathered("entries") else np.inf
     starts = tried(basis, list(_starts(basis, raced)))
-    begun = exchanged(basis, best_of(starts, *among, behind, basis.passes))
+    begun = exchanged(basis, best_of(starts, basis, behind))
     begun = with_cells_moved(basis, begun)
     return _counted(basis, begun if regrouping is None else regrouping.regrouped(begun))
 

@@ -20,10 +20,11 @@ from ..ascent.schedules.batch import Batch, BatchState
 from ..ascent.state import AscentState, extended
 from ..ascent.status import Status
 from ..design.keys import StatisticKey
+from ..groups.side_by_side import Several, SideBySide, by_themselves
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from .factors.prior import Start
-from .guesses.basis import Passes
+from .guesses.basis import Basis, Passes
 
 log = logging.getLogger("caviar")
 
@@ -91,6 +92,12 @@ _FEW_PARAMETERS = 20_000
 _ALIKE = 1e-7
 """Nats a row by which the objectives of starts may differ that count as the same."""
 
+_SEVERAL = 3
+"""Starts from which on they run side by side."""
+
+_LATELY = 4
+"""Objectives that tell how fast a start rises."""
+
 _UNSETTLED = 10.0
 """Tolerances by which a start that has settled may rise yet."""
 
@@ -104,13 +111,7 @@ _BRIEFLY = replace(_RUN, tol=1e-3)
 _TO_THE_END = Settings(max_iter=200, tol=1e-4)
 
 
-def best_of(
-    starts: Sequence[Callable[[], Start]],
-    sample: Sample,
-    row_map: RowMap,
-    behind: float = np.inf,
-    passes: Passes | None = None,
-) -> Begun:
+def best_of(starts: Sequence[Callable[[], Start]], basis: Basis, behind: float = np.inf) -> Begun:
     """Return the start that leads to the highest objective within a race over the sample.
 
     Its factors are those after the race. Where the sample leaves rows out, the best one goes on until it has nearly
@@ -121,21 +122,20 @@ def best_of(
     ----------
     starts
         What returns a start, one for each.
-    row_map
-        Passes over the sample: it is too small to be worth a device.
+    basis
+        What they are made from: the sample, and passes over it, to which those of the race are added.
     behind
         Nats a value by which a start may be behind the best before the first iteration; nats a row where passes are
         dear.
-    passes
-        Passes over the sample that were made before, to which those of the race are added.
     """
+    sample = basis.sample
     if len(starts) == 1:
         start = starts[0]()
         # without local factors no start is continued on the sample
         if not (sample.is_part and start[0].factors):
             return Begun(start)
         starts = [lambda: start]
-    race = Race(row_map, sample, behind, Passes() if passes is None else passes)
+    race = Race(basis.row_map, sample, behind, basis.passes, basis.several)
     start, reached = race.winner(_possible(starts))
     if reached is not None and sample.is_part and start[0].factors:
         reached = race.run(replace(reached, status=None), _TO_THE_END) or reached
@@ -200,6 +200,7 @@ class Race:
     sample: Sample
     behind: float
     passes: Passes
+    several: Several = by_themselves
 
     def winner(self, starts: Sequence[Start]) -> tuple[Start, BatchState | None]:
         """Return the start that wins, and where it has come to; no more than the first where none can run."""
@@ -209,12 +210,23 @@ class Race:
         budget = self._budget(begun[0][1])
         ample = budget >= _AMPLE * min(len(begun), _MOST)
         left = self._near_the_best(begun, ample)
+        runs = self._runs(left)
         for fewest in _FEWEST:
             if len(left) == 1 or all(_has_settled(state) for _, state in left):
                 break
-            ran = self._round(left, max(fewest, budget // len(left) if ample else 0), ample)
+            ran = self._round(left, max(fewest, budget // len(left) if ample else 0), ample, runs)
             left = ran[: (len(ran) + 1) // 2] or left[:1]
-        return left[0]
+        return left[0] if runs is None else runs.reached(left[0])
+
+    def _runs(self, left: Sequence[Runner]) -> Runs | None:
+        """Return the starts side by side; None if each runs by itself."""
+        problem = left[0][1].problem
+        is_one = all(state.problem is problem for _, state in left)
+        if len(left) < _SEVERAL or self.sample.is_part or not is_one:
+            return None
+        starts = [state.q for _, state in left]
+        climb = SideBySide.of(problem, self.several, starts, self.row_map, moves=True)
+        return None if climb is None else Runs(self, climb, left)
 
     def run(self, state: BatchState, settings: Settings) -> BatchState | None:
         """Return where the ascent from a state comes to; None if that is not a fit."""
@@ -234,6 +246,11 @@ class Race:
             return None
         forgets = reached.memory is not None and _n_parameters(reached) > _FEW_PARAMETERS
         return replace(reached, memory=Memory()) if forgets else reached
+
+    def ran(self, left: Sequence[Runner], settings: Settings) -> list[Runner]:
+        """Return the starts that are fits after some iterations, each made by itself unless it has settled."""
+        ends = ((start, state if _has_settled(state) else self.run(state, settings)) for start, state in left)
+        return [(start, state) for start, state in ends if state is not None]
 
     def _begun(self, starts: Sequence[Start]) -> list[Runner]:
         """Return the starts, best first, and where each is before the first iteration."""
@@ -256,31 +273,28 @@ class Race:
         least = max(finite, default=0.0) - self.behind * (self.n_values if ample else self._weight)
         return [one for one in begun if not one[1].elbo < least][:_MOST]
 
-    def _round(self, left: list[Runner], n_iter: int, ample: bool) -> list[Runner]:
+    def _round(self, left: list[Runner], n_iter: int, ample: bool, runs: Runs | None) -> list[Runner]:
         """Return the starts that are left after a number of iterations, best first."""
         for done in range(0, n_iter, _STRETCH):
             if all(_has_settled(state) for _, state in left):
                 break
             settings = replace(_RUN if ample else _BRIEFLY, max_iter=min(_STRETCH, n_iter - done))
-            ends = (
-                (start, state if _has_settled(state) else self.run(state, settings)) for start, state in left
-            )
-            ran = [(start, state) for start, state in ends if state is not None]
+            ran = self.ran(left, settings) if runs is None else runs.ran(left, settings)
             # starts with equal ends keep their order in spite of rounding
             ran.sort(key=lambda one: -self._rounded(one[1]))
-            left = [one for one in ran if one is ran[0] or self._may_win(one[1], ran[0][1].elbo, ample)]
+            left = [one for one in ran if one is ran[0] or self._may_win(one[1], ran[0][1].trace[-1], ample)]
             if len(left) <= 1:
                 break
         return left
 
     def _may_win(self, state: BatchState, best: float, ample: bool) -> bool:
         """Whether a start may come to the best objective so far."""
-        missing = best - state.elbo
+        missing = best - state.trace[-1]
         if _has_settled(state):
             return missing <= _UNSETTLED * (_RUN if ample else _BRIEFLY).tol * self._weight
         if ample and state.problem.point.issuperset(state.problem.order):
             return True
-        lately = state.trace[-4:]
+        lately = state.trace[-_LATELY:]
         gain = (lately[-1] - lately[0]) / max(len(lately) - 1, 1)
         return missing <= max(_AHEAD * gain, _MAY_RISE * self.n_values * ample)
 
@@ -291,7 +305,7 @@ class Race:
     def _rounded(self, state: BatchState) -> float:
         """Return the objective without the digits that rounding changes, as many in all units of the data."""
         step = _ALIKE * self._weight
-        return float(np.round(state.elbo / step)) * step
+        return float(np.round(state.trace[-1] / step)) * step
 
     @property
     def _weight(self) -> float:
@@ -304,6 +318,56 @@ class Race:
             math.prod(column.shape) for column in self.sample.columns.values() if column.dtype.kind in "biuf"
         )
         return self._weight * max(1.0, values / max(self.sample.n_rows, 1))
+
+
+class Runs:
+    """Starts of a race that run side by side; those that cannot, as where reference points move, run by themselves.
+
+    A start that is in the batch has the state that it began with, and the trace and status of where it is.
+
+    Parameters
+    ----------
+    race
+        The race.
+    climb
+        The batch.
+    left
+        The starts that are in it.
+    """
+
+    def __init__(self, race: Race, climb: SideBySide, left: Sequence[Runner]) -> None:
+        self._race, self._climb, self._done = race, climb, 0
+        self._begun = {id(start): (place, state) for place, (start, state) in enumerate(left)}
+        self._alone: set[int] = set()
+
+    def ran(self, left: Sequence[Runner], settings: Settings) -> list[Runner]:
+        """Return the starts that are fits after some iterations."""
+        climb, places = self._climb, [self._begun[id(start)][0] for start, _ in left]
+        before = climb.ends.n_iter[places].sum()
+        climb.run([place for place in places if place not in self._alone], settings.max_iter, settings.tol)
+        self._race.passes.number += int(climb.ends.n_iter[places].sum() - before)
+        self._done += settings.max_iter
+        found = []
+        for place, (start, state) in zip(places, left, strict=True):
+            if place in self._alone:
+                found += self._race.ran([(start, state)], settings)
+            elif climb.has_left(place):
+                self._alone.add(place)
+                again = self._begun[id(start)][1]
+                found += self._race.ran([(start, again)], replace(settings, max_iter=self._done))
+            else:
+                status = Status.CONVERGED if climb.has_settled(place) else None
+                found.append((start, replace(state, trace=climb.lately(place, _LATELY), status=status)))
+        return found
+
+    def reached(self, runner: Runner) -> Runner:
+        """Return a start and where it has come to."""
+        start, state = runner
+        place = self._begun[id(start)][0]
+        if place in self._alone:
+            return runner
+        end = self._climb.reached(place, self._race.row_map)
+        return start, state if end is None else replace(end, status=state.status)
 
 
 def _n_parameters(state: BatchState) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
@@ -16,20 +16,15 @@ import numpy as np
 
 from ..._errors import CaviarError, DataError, ParameterError, SkippedGroupsWarning
 from ..._typing import AnyArray
-from ...engine.ascent.problem import Problem
-from ...engine.assemble import assemble, why_not_grouped
-from ...engine.binding.bound_model import BoundModel
-from ...engine.factorisation import APART
+from ...engine.assemble import repeated, why_not_grouped
 from ...engine.groups.fit import fit_groups
 from ...engine.groups.problem import GroupedProblem, Groups
-from ...engine.topics.lowering import bind_rows
 from ...execution.threads import usable_cores
-from ...language import Node, Variable
 from ...numerics.blas import one_blas_thread
 from ..model import Model, assembled
 from ..progress import LongFit, groups_in_words, line_where_somebody_looks, lines, parts_told
 from .fits import Batch, ManyFits
-from .kinds import FittedMany, ManyModels, ManyStatements, Stated
+from .kinds import FittedMany, ManyModels, ManyStatements
 from .tables import Tables, batches, tables_of
 
 log = logging.getLogger("caviar")
@@ -219,7 +214,7 @@ def _batch(
     if why_not_grouped(one):
         return None, groups
     data_of_all = Groups(values, counts, differences.constants, differences.floors)
-    problem = GroupedProblem(one, _assemble(stated), data_of_all)
+    problem = GroupedProblem(one, repeated(stated.point), data_of_all)
     own = statements.lengths
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -232,19 +227,6 @@ def _batch(
         return None, groups
     made = Batch(groups[places], places, problem.factors(ends.vector, places), ends)
     return made, groups[~ends.has_settled]
-
-
-def _assemble(stated: Stated) -> Callable[..., Problem]:
-    """Return what makes the problem of the repeated statement."""
-
-    def made(
-        nodes: Sequence[Node], leaves: Sequence[Variable], data: Mapping[str, Any], plate: str
-    ) -> Problem:
-        bound: BoundModel = bind_rows(nodes, leaves, data, data_plate=plate)
-        order = list(bound.latent_globals())
-        return assemble(bound, order, frozenset(own for own in order if own.name in stated.point), APART)
-
-    return made
 
 
 class _Told:

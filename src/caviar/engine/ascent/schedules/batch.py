@@ -76,6 +76,11 @@ class Batch(Ascent[BatchState]):
         """Return the schedule with moves beyond the updates, or without."""
         return self if accelerate else Batch(None)
 
+    @property
+    def batch_moves(self) -> bool | None:
+        """Whether globals are moved beyond their updates."""
+        return self.moves is not None if self.goes_on else None
+
     def at(self, place: AscentState) -> BatchState:
         """Return the state at a place."""
         return extended(BatchState, place, memory=self.moves)

@@ -37,6 +37,11 @@ class BeyondSaddles(AscentAround[A]):
     most: int
     max_iter: int
 
+    @property
+    def batch_moves(self) -> bool | None:
+        """As of the other schedule."""
+        return self.own.batch_moves
+
     def init(self, beginning: Beginning[A]) -> A:
         """Return the state before the first step, which knows whether the fit begins at plain clusters."""
         return replaced(self.own.init(beginning), is_from_clusters=beginning.is_from_clusters)

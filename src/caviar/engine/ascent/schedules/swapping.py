@@ -116,6 +116,11 @@ class Swapping(AscentAround[A]):
     max_iter: int
     effort: Effort
 
+    @property
+    def batch_moves(self) -> bool | None:
+        """As of the other schedule."""
+        return self.own.batch_moves
+
     def init(self, beginning: Beginning[A]) -> A:
         """Return the state before the first step, which knows what the starts have cost."""
         return replaced(self.own.init(beginning), rows_raced=beginning.rows_raced)

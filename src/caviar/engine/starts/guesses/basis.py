@@ -12,6 +12,7 @@ from ...._typing import AnyArray, Array
 from ....language import Bernoulli, Categorical, Variable
 from ....numerics.cached import cached_property
 from ...ascent.problem import Problem
+from ...groups.side_by_side import Several
 from ...local.statistics import LocalState
 from ...rows.row_map import RowMap
 from ...rows.subsample import Sample
@@ -50,6 +51,8 @@ class Basis:
         Globals at their priors; of those that multiply each other, at draws.
     rng
         Where random numbers come from.
+    several
+        What tells how starts run side by side.
     points
         Values of hidden locations of the rows that are guessed, rows first; the others are drawn.
     held
@@ -66,6 +69,7 @@ class Basis:
     row_map: RowMap
     q: Mapping[Variable, Any]
     rng: np.random.Generator
+    several: Several
     points: Mapping[Variable, Array] = field(default_factory=dict)
     held: Mapping[Variable, Any] = field(default_factory=dict)
     follows: bool = False
