@@ -1,13 +1,14 @@
 """Sets of components: how many each cell gets, and which."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from caviar.engine.rows.truncated.block import Block, _better
+from caviar.engine.rows.truncated.block import Block
 from caviar.engine.rows.truncated.neighbours import order_of_neighbours
-from caviar.engine.rows.truncated.supports import Supports, allotted, sizes_for
+from caviar.engine.rows.truncated.supports import ASKED, Supports, allotted, sizes_for
 
 CELL = Block.cell
 
@@ -43,17 +44,37 @@ def test_values_that_are_all_equal_have_an_order():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_members_are_exchanged_only_for_better_ones(seed):
+def test_sets_that_a_cell_has_are_exchanged_only_so_that_all_gain(seed):
     rng = np.random.default_rng(seed)
-    natural = 5 * rng.normal(size=(6, 8, CELL)) + 3 * rng.normal(size=(6, 8, 1))
-    counted = rng.choice([0.0, 1.0, 2.0], (8, CELL))
-    kept = _better(natural.copy(), counted, 4)
-    assert np.any(kept != np.arange(4)[:, None])
-    for cell in range(8):
-        own, first = natural[kept[:, cell], cell], natural[:4, cell]
-        gain = (np.logaddexp.reduce(own) - np.logaddexp.reduce(first)) @ counted[cell]
-        assert gain >= -1e-9
-        assert len(set(kept[:, cell])) == 4
+    sizes, n = [1, 2, 4, 8], 200
+    losses = -np.sort(-rng.gamma(0.5, size=(n, 4)), axis=1)
+    own = rng.choice(sizes, n, p=[0.3, 0.3, 0.2, 0.2])
+    before = losses[np.arange(n), np.searchsorted(sizes, own)] * rng.choice([0.7, 1.0, 1.5], n)
+    for mean in (own.mean(), 8.0):
+        found = allotted(losses, sizes, mean, before, own)
+        kept = found == 0
+        assert np.where(kept, own, found).mean() <= mean
+        chosen = losses[np.arange(n), np.searchsorted(sizes, np.where(kept, 1, found))]
+        assert np.where(kept, before, chosen).sum() < before.sum()
+    assert kept.any()
+    # no other sets of few components are as good as those that all cells have
+    np.testing.assert_array_equal(allotted(losses + 10, sizes, 2.0, np.zeros(n), own), 0)
+
+
+def test_a_cell_keeps_its_set_or_has_the_first_of_those_found():
+    own = Supports(np.arange(3 * CELL), 3 * CELL, CELL, np.array([1, 2, 1]), np.array([3, 0, 1, 5]), 5)
+    found = own.found(np.array([[7, 8, 9], [6, 5, 4], [2, 1, 0]]), np.array([2, 0, 3]))
+    np.testing.assert_array_equal(found.sizes, [2, 2, 3])
+    np.testing.assert_array_equal(found.members, [7, 8, 0, 1, 2, 1, 0])
+    assert found.age == 6
+
+
+def test_searches_are_ever_rarer_and_ask_other_rows():
+    own = Supports(np.arange(CELL), CELL, CELL, np.array([1]), np.array([0]))
+    ages = [replace(own, age=age) for age in range(50)]
+    searches = [own.age for own in ages if own.is_asked_anew]
+    assert searches == [0, 1, 2, 4, 7, 11, 15, 23, 31, 47]
+    assert len({ages[age].asked % ASKED for age in searches[:4]}) == ASKED
 
 
 def test_supports_are_what_their_arrays_tell():

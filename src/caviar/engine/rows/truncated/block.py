@@ -13,12 +13,16 @@ from ...design.backend import Workspace
 from ...local.categorical import softmax_inplace
 from ...local.statistics import Coefficients, Rows
 from .cells import CellsAtWork, CellTerms
-from .supports import Supports
+from .supports import ASKED, LISTED, Supports
 
 RUN = 160_000
 """Numbers that a run of cells takes, which the cache of a core holds."""
 
-_NEARLY_ONE = 1.0 - 1e-12
+FAR = 12.0
+"""Nats by which a component is behind the best one of each row asked, from which on no row of the cell is for it."""
+
+_NUMBERS = 1 << 17
+"""Natural parameters of rows that are asked for all components that are held at a time."""
 
 _MOST_LOSS = 1e6
 """Nats that a row whose components are all left out counts as."""
@@ -68,82 +72,100 @@ class Block:
         chosen = sparse.csc_array((ones, labels, places), shape=(n_categories, done))
         return np.ascontiguousarray(chosen @ by_member), log_partition
 
-    def log_partitions(self, supports: Supports) -> Array:
-        """Return the log-partition of each cell, (C,)."""
-        found = np.empty(supports.n_cells)
-        for cells, size in supports.by_size(
-            np.arange(supports.n_cells), self.matrix.shape[1] * supports.cell, RUN
-        ):
-            run = self.at(supports, cells, supports.members[supports.places(cells, size)])
-            weighted = softmax_inplace(run.natural) * supports.counted(cells, self.rows.weights)
-            found[cells] = weighted.reshape(-1, supports.cell).sum(axis=1)
+    def shortlists(self, supports: Supports, size: int) -> AnyArray:
+        """Return the components of which one may suit some cells that follow each other, (G, size).
+
+        All are asked for one row of each 16, for others than in the last search.
+        """
+        n_categories, n_rows = len(self.matrix), supports.together * supports.cell
+        n_lists = -(-supports.n_cells // supports.together)
+        every = np.arange(n_categories)
+        if size >= n_categories:
+            return np.tile(every, (n_lists, 1))
+        found = np.empty((n_lists, size), dtype=np.int64)
+        asked = np.arange(supports.asked, n_rows, LISTED)
+        length = max(1, _NUMBERS // (n_categories * len(asked)))
+        for start in range(0, n_lists, length):
+            lists = np.arange(start, min(start + length, n_lists))
+            # the first of the rows of each list, then the second ones
+            places = np.minimum(lists * n_rows + asked[:, None], len(supports.order) - 1)
+            some = rows_at(self.rows, supports.order[places.ravel()])
+            natural = self.terms.at(some, every[None], self.coefficients, self.scratch).natural
+            # a component counts as much as it does for the row that it matters most for
+            natural -= natural.max(axis=0)
+            scores = natural.reshape(n_categories, len(asked), -1).max(axis=1).T
+            found[lists] = np.argpartition(-scores, size - 1, axis=1)[:, :size]
         return found
 
+    def pools(
+        self, supports: Supports, shortlists: AnyArray, grid: Sequence[int]
+    ) -> tuple[AnyArray, AnyArray]:
+        """Return the components among which the set of each cell is chosen, (C, P), and their number, (C,).
+
+        They are those of the cell, and the best of a list, asked for some rows of the cell.
+
+        Parameters
+        ----------
+        shortlists
+            Components of which one may suit some cells that follow each other, at least P, (G, S).
+        grid
+            Numbers that there may be, ascending, the last of them P: enough for all that may matter.
+        """
+        pools = np.zeros((supports.n_cells, grid[-1]), dtype=np.int64)
+        counts = np.empty(supports.n_cells, dtype=np.int64)
+        together, numbers = supports.together, np.asarray(grid)
+        asked_rows = together * supports.cell // ASKED
+        length = max(1, RUN // (asked_rows * (self.matrix.shape[1] + shortlists.shape[1])))
+        for start in range(0, len(shortlists), length):
+            lists = shortlists[start : start + length]
+            cells = np.arange(start * together, (start + len(lists)) * together)
+            n = min(len(cells), supports.n_cells - cells[0])
+            every = supports.rows_of(np.minimum(cells, supports.n_cells - 1)).reshape(len(cells), -1)
+            some = rows_at(self.rows, every[:, supports.asked % ASKED :: ASKED].ravel())
+            natural = self.terms.at(some, lists, self.coefficients, self.scratch).natural
+            natural -= natural.max(axis=0)
+            scores = natural.reshape(len(natural), len(cells), -1).max(axis=2).T[:n]
+            own = slice(cells[0], cells[0] + n)
+            known = supports.members[supports.starts[own][0] :][: supports.sizes[own].sum()]
+            candidates = np.repeat(lists, together, axis=0)[:n]
+            pools[own], counts[own] = _pooled(
+                scores, candidates, known, supports.sizes[own], numbers, len(self.matrix)
+            )
+        return pools, counts
+
     def ranked(
-        self, supports: Supports, pools: AnyArray, sizes: Sequence[int]
+        self, supports: Supports, pools: AnyArray, counts: AnyArray, sizes: Sequence[int]
     ) -> tuple[AnyArray, Array, Array]:
         """Return the components of the pool of each cell by their responsibility, and what sets of the first ones lose.
 
         Parameters
         ----------
-        pools
-            Components, (C, P).
+        pools, counts
+            Components, those that the cell has first, (C, P), and their number.
         sizes
-            Sizes of sets, ascending, the last of them P, (S,).
+            Sizes of sets, ascending, (S,).
 
         Returns
         -------
         tuple
-            The components, (C, P), by how much the log-partition of each cell falls with each size, (C, S), and that
-            of the whole pool, (C,).
+            The components, (C, P), by how much the log-partition of each cell falls with each size, (C, S), infinite
+            beyond its pool, and by how much with the set that it has, (C,).
         """
-        ranked, losses, wholes = (
-            np.empty_like(pools),
-            np.empty((len(pools), len(sizes))),
-            np.empty(len(pools)),
-        )
-        length = max(1, RUN // (supports.cell * pools.shape[1]))
-        for start in range(0, len(pools), length):
-            cells = np.arange(start, min(start + length, len(pools)))
-            shares = self.at(supports, cells, pools[cells]).natural
-            logs = softmax_inplace(shares)
-            counted = supports.counted(cells, self.rows.weights).reshape(-1, supports.cell)
-            wholes[cells] = np.einsum("cb,cb->c", logs.reshape(counted.shape), counted)
-            places, losses[cells] = _ranked(shares.reshape(-1, *counted.shape), counted, sizes)
-            ranked[cells] = np.take_along_axis(pools[cells], places, axis=1)
-        return ranked, losses, wholes
-
-    def renewed(self, supports: Supports) -> Supports:
-        """Return the sets, those of some cells exchanged for better ones of components of theirs and of a neighbour."""
-        members = supports.members.copy()
-        for cells, size in supports.by_size(supports.asked, self.matrix.shape[1] * supports.cell, RUN):
-            n_more = max(2, size // 2)
-            found, is_new = supports.candidates(cells, size, n_more)
-            if not is_new.any():
-                continue
-            self.exchange(supports, cells, members, found, is_new)
-        return supports.replaced(members)
-
-    def exchange(
-        self, supports: Supports, cells: AnyArray, members: AnyArray, found: AnyArray, is_new: AnyArray
-    ) -> None:
-        """Exchange members of cells of one size for candidates where that is better for all of a cell's rows together.
-
-        Parameters
-        ----------
-        members
-            Of all cells, to be overwritten.
-        found, is_new
-            Candidates, and which of them count, (cells, X).
-        """
-        size = int(supports.sizes[cells[0]])
-        places = supports.places(cells, size)
-        every = np.concatenate([members[places], found], axis=1)
-        natural = self.at(supports, cells, every).natural.reshape(every.shape[1], -1, supports.cell)
-        natural[size:][~is_new.T] = -np.inf
-        counted = supports.counted(cells, self.rows.weights).reshape(-1, supports.cell)
-        kept = _better(natural, counted, size)
-        members[places] = np.take_along_axis(every, kept.T, axis=1)
+        ranked, before = np.zeros_like(pools), np.full(len(pools), np.inf)
+        losses = np.full((len(pools), len(sizes)), np.inf)
+        for size in np.unique(counts):
+            every, own = np.flatnonzero(counts == size), [number for number in sizes if number <= size]
+            length = max(1, RUN // (supports.cell * int(size)))
+            for start in range(0, len(every), length):
+                cells = every[start : start + length]
+                shares = self.at(supports, cells, pools[cells, :size]).natural
+                softmax_inplace(shares)
+                shares = shares.reshape(size, len(cells), supports.cell)
+                counted = supports.counted(cells, self.rows.weights).reshape(len(cells), -1)
+                places, lost = _ranked(shares, counted, own, supports.sizes[cells])
+                losses[cells, : len(own)], before[cells] = lost[:, :-1], lost[:, -1]
+                ranked[cells, :size] = np.take_along_axis(pools[cells, :size], places, axis=1)
+        return ranked, losses, before
 
     def at(self, supports: Supports, cells: AnyArray, members: AnyArray) -> CellsAtWork:
         """Return some cells at work with these members."""
@@ -151,31 +173,28 @@ class Block:
         return self.terms.at(some, members, self.coefficients, self.scratch)
 
 
-def _better(natural: Array, counted: Array, size: int) -> AnyArray:
-    """Return which ``size`` of the candidates of each cell to keep, (size, C): the first ones unless others are better.
-
-    Parameters
-    ----------
-    natural
-        Of the candidates of the cells' rows, (M, C, cell); they are overwritten.
-    counted
-        Weights of the rows, (C, cell).
-    """
-    natural -= natural.max(axis=0)
-    weights = np.exp(natural, out=natural)
-    before = weights[:size].sum(axis=0)
-    shares = np.minimum(weights / weights.sum(axis=0), _NEARLY_ONE)
-    # by so much the log-normaliser of a row falls if a candidate alone is left out
-    scores = -(np.log1p(-shares) * counted).sum(axis=2)
-    kept = np.argsort(-scores, axis=0, kind="stable")[:size]
-    after = np.take_along_axis(weights, kept[:, :, None], axis=0).sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        gain = np.where(counted > 0, np.log(after / before) * counted, 0.0).sum(axis=1)
-    return np.where(gain >= 0, kept, np.arange(size)[:, None])
+def _pooled(
+    scores: Array, candidates: AnyArray, known: AnyArray, sizes: AnyArray, grid: AnyArray, n_categories: int
+) -> tuple[AnyArray, AnyArray]:
+    """Return the known components of each cell and then the best candidates, (C, P), and the number of them, (C,)."""
+    n_cells, columns = len(sizes), np.arange(grid[-1])
+    is_known = np.zeros((n_cells, n_categories), dtype=bool)
+    is_known[np.repeat(np.arange(n_cells), sizes), known] = True
+    scores[np.take_along_axis(is_known, candidates, axis=1)] = -np.inf
+    wanted = sizes + (scores > -FAR).sum(axis=1)
+    counts = grid[np.searchsorted(grid, np.minimum(wanted, grid[-1]))]
+    best = np.take_along_axis(candidates, np.argsort(-scores, axis=1, kind="stable"), axis=1)
+    pools = np.zeros((n_cells, grid[-1]), dtype=np.int64)
+    pools[columns < sizes[:, None]] = known
+    is_more = (columns >= sizes[:, None]) & (columns < counts[:, None])
+    pools[is_more] = best[np.arange(best.shape[1]) < (counts - sizes)[:, None]]
+    return pools, counts
 
 
-def _ranked(shares: Array, counted: Array, sizes: Sequence[int]) -> tuple[AnyArray, Array]:
+def _ranked(shares: Array, counted: Array, sizes: Sequence[int], n_known: AnyArray) -> tuple[AnyArray, Array]:
     """Return the places in the pool of each cell by responsibility, (C, P), and the loss of sets of each size, (C, S).
+
+    The last loss is that of the first components of the pool, infinite where there are none.
 
     Parameters
     ----------
@@ -183,23 +202,20 @@ def _ranked(shares: Array, counted: Array, sizes: Sequence[int]) -> tuple[AnyArr
         Responsibilities of the components of its pool, (P, C, cell).
     counted
         Weights of the rows, (C, cell).
+    n_known
+        Number of the first components, (C,).
     """
-    most = sizes[-1]
-    total = np.einsum("kcb,cb->ck", shares, counted)
-    best = np.argpartition(-total, most - 1, axis=1)[:, :most]
-    ranked = np.take_along_axis(best, np.argsort(-np.take_along_axis(total, best, axis=1), axis=1), axis=1)
-    steps, left = np.split(ranked, sizes[:-1], axis=1), np.zeros_like(counted)
-    losses = np.empty((len(ranked), len(sizes)))
-    for number, step in enumerate(steps):
-        left += np.take_along_axis(shares, step.T[:, :, None], axis=0).sum(axis=0)
-        losses[:, number] = _loss(left, counted)
-    return ranked, losses
-
-
-def _loss(left: Array, counted: Array) -> Array:
-    """Return by how much log-normalisers fall with sets that have so much of the responsibility of each row, (C,)."""
+    by_cell = shares.transpose(1, 0, 2)
+    ranked = np.argsort(-(by_cell @ counted[:, :, None])[:, :, 0], axis=1, kind="stable")
+    rank = np.argsort(ranked, axis=1)[:, None, :]
+    chosen = np.empty((len(ranked), len(sizes) + 1, len(shares)))
+    np.less(rank, np.asarray(sizes)[:, None], out=chosen[:, :-1], casting="unsafe")
+    np.less(np.arange(len(shares)), n_known[:, None], out=chosen[:, -1], casting="unsafe")
+    left = chosen @ by_cell
     logs = np.log(left, out=np.full_like(left, -_MOST_LOSS), where=left > 0)
-    return -(logs * counted).sum(axis=1)
+    losses = -(logs @ counted[:, :, None])[:, :, 0]
+    losses[n_known == 0, -1] = np.inf
+    return ranked, losses
 
 
 def rows_at(rows: Rows, places: AnyArray) -> Rows:

@@ -11,9 +11,9 @@ from ...._typing import AnyArray, Array
 from ...design.backend import Workspace
 from ...design.features import FeatureTable
 from ...local.statistics import Coefficients, Rows
-from .block import Block, rows_at
+from .block import FAR, Block, rows_at
 from .cells import DenseCells
-from .supports import Supports
+from .supports import ASKED, Supports
 
 _RUN = 40_000
 """Numbers that the features of a run of cells take."""
@@ -93,16 +93,13 @@ class CompiledBlock(Block):
     def sums(self, supports: Supports) -> tuple[Array, float]:
         n_categories, n_padded = self._padded.shape
         sums = _zeros(n_categories + 1, n_padded)
-        log_partitions = self._add(supports, sums)
+        log_partition = self._add(supports, sums)
         total = np.empty_like(self.matrix)
         total[:, self._products.columns] = sums[:n_categories, : total.shape[1]]
-        return total, float(log_partitions.sum())
+        return total, log_partition
 
-    def log_partitions(self, supports: Supports) -> Array:
-        return self._add(supports, self._padded[:0])
-
-    def _add(self, supports: Supports, sums: Array) -> Array:
-        """Add what the cells have to sums, and return the log-partition of each cell."""
+    def _add(self, supports: Supports, sums: Array) -> float:
+        """Add what the cells have to sums, and return their log-partition."""
         from .kernels import add_cells
 
         found = np.empty(supports.n_cells)
@@ -118,42 +115,54 @@ class CompiledBlock(Block):
                 sums,
                 found[run[0] : run[-1] + 1],
             )
+        return float(found.sum())
+
+    def shortlists(self, supports: Supports, size: int) -> AnyArray:
+        from .search_kernels import shortlist
+
+        if size >= len(self.matrix):
+            return super().shortlists(supports, size)
+        together, pairs = supports.together, self._products.pairs
+        found = np.zeros((-(-supports.n_cells // together), size), dtype=np.int64)
+        for run, given in self._runs(supports, np.arange(supports.n_cells), together):
+            lists = found[run[0] // together : run[-1] // together + 1]
+            shortlist(given, pairs, together, supports.asked, self._padded, lists)
         return found
 
+    def pools(
+        self, supports: Supports, shortlists: AnyArray, grid: Sequence[int]
+    ) -> tuple[AnyArray, AnyArray]:
+        from .search_kernels import pool
+
+        pools = np.zeros((supports.n_cells, grid[-1]), dtype=np.int64)
+        counts = np.empty(supports.n_cells, dtype=np.int64)
+        pairs, numbers, together = self._products.pairs, np.asarray(grid), supports.together
+        for run, given in self._runs(supports, np.arange(supports.n_cells), together):
+            own, lists = slice(run[0], run[-1] + 1), shortlists[run[0] // together :]
+            known = supports.starts[own], supports.sizes[own], supports.members
+            asked, found = supports.asked % ASKED, (pools[own], counts[own])
+            pool(given, pairs, lists, together, asked, *known, self._padded, numbers, FAR, *found)
+        return pools, counts
+
     def ranked(
-        self, supports: Supports, pools: AnyArray, sizes: Sequence[int]
+        self, supports: Supports, pools: AnyArray, counts: AnyArray, sizes: Sequence[int]
     ) -> tuple[AnyArray, Array, Array]:
-        from .kernels import rank
+        from .search_kernels import rank
 
-        ranked, losses, wholes = (
-            np.empty_like(pools),
-            np.empty((len(pools), len(sizes))),
-            np.empty(len(pools)),
-        )
-        pairs, own = self._products.pairs, np.asarray(sizes)
+        ranked, before = pools.copy(), np.full(len(pools), np.inf)
+        losses, numbers = np.full((len(pools), len(sizes)), np.inf), np.asarray(sizes)
         for run, given in self._runs(supports, np.arange(supports.n_cells)):
-            some, counted = slice(run[0], run[-1] + 1), supports.counted(run, self.rows.weights)
-            found = ranked[some], losses[some], wholes[some]
-            rank(given, pairs, pools[some], counted, self._padded, own, *found)
-        return ranked, losses, wholes
+            own, counted = slice(run[0], run[-1] + 1), supports.counted(run, self.rows.weights)
+            known, found = (counts[own], supports.sizes[own]), (losses[own], before[own])
+            rank(given, self._products.pairs, ranked[own], *known, counted, self._padded, numbers, *found)
+        return ranked, losses, before
 
-    def exchange(
-        self, supports: Supports, cells: AnyArray, members: AnyArray, found: AnyArray, is_new: AnyArray
-    ) -> None:
-        from .kernels import exchange
-
-        places, start = supports.places(cells, int(supports.sizes[cells[0]])), 0
-        for run, given in self._runs(supports, cells):
-            own = slice(start, start + len(run))
-            counted = supports.counted(run, self.rows.weights)
-            pairs = self._products.pairs
-            exchange(given, pairs, places[own], found[own], is_new[own], members, counted, self._padded)
-            start += len(run)
-
-    def _runs(self, supports: Supports, cells: AnyArray) -> Iterator[tuple[AnyArray, Array]]:
-        """Yield runs of cells, and the features of their rows that are written, (C, G, cell)."""
+    def _runs(
+        self, supports: Supports, cells: AnyArray, together: int = 1
+    ) -> Iterator[tuple[AnyArray, Array]]:
+        """Yield runs of cells, so many together, and the features of their rows that are written, (C, G, cell)."""
         kept = self._kept(supports)
-        length = max(1, _RUN // (self._products.table.n_dense * supports.cell))
+        length = max(1, _RUN // (self._products.table.n_dense * supports.cell * together)) * together
         for start in range(0, len(cells), length):
             run = cells[start : start + length]
             if kept is None:

@@ -33,10 +33,6 @@ _NOTHING = 1e-100
 _FAR_DOWN = 1e-15
 """Number from which to its inverse 16 may be multiplied: 1e-240 is a normal number."""
 
-_NEARLY_ONE = 1.0 - 1e-12
-_SLIGHT = 1e-5
-"""Share below which -log(1 - share) is share + share^2 / 2 to the last digit that ranks need."""
-
 
 @numba.njit(nogil=True, cache=True)
 def aligned(n: int) -> Array:
@@ -47,13 +43,13 @@ def aligned(n: int) -> Array:
 
 
 @numba.njit(nogil=True, cache=True)
-def _of_members(most: int) -> Array:
+def of_members(most: int) -> Array:
     """Return room for numbers of so many members and the rows of a cell, and for members that there are none of."""
     return aligned((most + TOGETHER) * CELL).reshape(most + TOGETHER, CELL)
 
 
 @numba.njit(nogil=True, cache=True)
-def _gather(given: Array, cell: int, pairs: AnyArray, by_feature: Array) -> None:
+def gather(given: Array, cell: int, pairs: AnyArray, by_feature: Array) -> None:
     """Write the features of a cell: those given, and products of pairs of them.
 
     Parameters
@@ -84,7 +80,7 @@ def _turn(by_feature: Array, by_row: Array) -> None:
 
 
 @numba.njit(nogil=True, cache=True)
-def _naturals(by_feature: Array, members: AnyArray, matrix: Array, natural: Array) -> None:
+def naturals(by_feature: Array, members: AnyArray, matrix: Array, natural: Array) -> None:
     """Write the natural parameters of a cell's rows for its members: (M, CELL), and some more rows for no members."""
     n, last = matrix.shape[1], len(members) - 1
     for m in range(0, len(members), TOGETHER):
@@ -95,7 +91,7 @@ def _naturals(by_feature: Array, members: AnyArray, matrix: Array, natural: Arra
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_MOST)
-def _weights(natural: Array, n: int, top: Array) -> None:
+def weights(natural: Array, n: int, top: Array) -> None:
     """Overwrite natural parameters of the first ``n`` members by exponentials of those from the largest, ``top``."""
     for v in range(CELL):
         top[v] = natural[0, v]
@@ -111,7 +107,7 @@ def _weights(natural: Array, n: int, top: Array) -> None:
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_MOST)
-def _totals(weights: Array, n: int, out: Array) -> None:
+def totals(weights: Array, n: int, out: Array) -> None:
     """Write the sums over the first ``n`` members, (CELL,)."""
     for v in range(CELL):
         out[v] = 0.0
@@ -122,7 +118,7 @@ def _totals(weights: Array, n: int, out: Array) -> None:
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_MOST)
-def _log_sum(values: Array, counted: Array, at: int) -> float:
+def log_sum(values: Array, counted: Array, at: int) -> float:
     """Return the sum of the logarithms of a cell's 16 positive numbers, times the weights of rows from ``at`` on.
 
     Of rows that weigh one it is the logarithm of their product, where that is far from the ends of what numbers reach.
@@ -186,16 +182,16 @@ def add_cells(
     n_padded, most = matrix.shape[1], sizes.max()
     by_feature = aligned(n_padded * CELL).reshape(n_padded, CELL)
     by_row = aligned(CELL * n_padded).reshape(CELL, n_padded)
-    natural = _of_members(most)
+    natural = of_members(most)
     top, total = np.empty(CELL), np.empty(CELL)
     for cell in range(len(sizes)):
         size, at = sizes[cell], CELL * cell
         own = members[starts[cell] : starts[cell] + size]
-        _gather(given, cell, pairs, by_feature)
-        _naturals(by_feature, own, matrix, natural)
-        _weights(natural, size, top)
-        _totals(natural, size, total)
-        found = _log_sum(total, counted, at)
+        gather(given, cell, pairs, by_feature)
+        naturals(by_feature, own, matrix, natural)
+        weights(natural, size, top)
+        totals(natural, size, total)
+        found = log_sum(total, counted, at)
         for v in range(CELL):
             found += counted[at + v] * top[v]
             total[v] = counted[at + v] / total[v]
@@ -203,138 +199,3 @@ def add_cells(
         if len(sums):
             _turn(by_feature, by_row)
             _add(by_row, own, natural, total, sums)
-
-
-@numba.njit(nogil=True, cache=True)
-def rank(
-    given: Array,
-    pairs: AnyArray,
-    pools: AnyArray,
-    counted: Array,
-    matrix: Array,
-    sizes: AnyArray,
-    ranked: AnyArray,
-    losses: Array,
-    wholes: Array,
-) -> None:
-    """Write the components of the pool of each cell by responsibility, (C, P), and what smaller sets lose, (C, S).
-
-    Beside these the log-partition of each cell with its whole pool is written, (C,).
-    The parameters are those of :func:`add_cells` and of :meth:`Block.ranked`.
-    """
-    n_padded, size = matrix.shape[1], pools.shape[1]
-    by_feature = aligned(n_padded * CELL).reshape(n_padded, CELL)
-    natural = _of_members(size)
-    top, total, left, scores = np.empty(CELL), np.empty(CELL), np.empty(CELL), np.empty(size)
-    for cell in range(len(pools)):
-        at, own = CELL * cell, pools[cell]
-        _gather(given, cell, pairs, by_feature)
-        _naturals(by_feature, own, matrix, natural)
-        _weights(natural, size, top)
-        _totals(natural, size, total)
-        wholes[cell] = _log_sum(total, counted, at)
-        for v in range(CELL):
-            left[v] = 0.0
-            wholes[cell] += counted[at + v] * top[v]
-            total[v] = 1.0 / total[v]
-        for m in range(size):
-            scores[m] = 0.0
-            for v in range(CELL):
-                natural[m, v] *= total[v]
-                scores[m] -= counted[at + v] * natural[m, v]
-        order, s = np.argsort(scores, kind="mergesort"), 0
-        for m in range(size):
-            ranked[cell, m] = own[order[m]]
-            for v in range(CELL):
-                left[v] += natural[order[m], v]
-            if m + 1 == sizes[s]:
-                losses[cell, s] = -_log_sum(left, counted, at)
-                s += 1
-
-
-@numba.njit(nogil=True, cache=True, fastmath=_MOST)
-def _lost(weights: Array, total: Array, counted: Array, at: int, rest: Array) -> float:
-    """Return what the log-partition of a cell from row ``at`` on loses without one of its members.
-
-    ``rest`` is overwritten: by what others have of each row where that member has more than a slight share.
-    """
-    lost = 0.0
-    for v in range(CELL):
-        share = min(weights[v] / total[v], _NEARLY_ONE)
-        is_slight = share < _SLIGHT
-        lost += counted[at + v] * share * (1.0 + 0.5 * share) if is_slight else 0.0
-        rest[v] = 1.0 if is_slight else 1.0 - share
-    return lost - _log_sum(rest, counted, at)
-
-
-@numba.njit(nogil=True, cache=True)
-def _gain(before: Array, after: Array, counted: Array, at: int) -> float:
-    """Return by how much the log-partition of a cell from row ``at`` on rises from one total of weights to another.
-
-    The second total is overwritten.
-    """
-    for v in range(CELL):
-        after[v] /= before[v]
-    return _log_sum(after, counted, at)
-
-
-@numba.njit(nogil=True, cache=True)
-def exchange(
-    given: Array,
-    pairs: AnyArray,
-    places: AnyArray,
-    found: AnyArray,
-    is_new: AnyArray,
-    members: AnyArray,
-    counted: Array,
-    matrix: Array,
-) -> None:
-    """Exchange members of cells of one size for candidates where that raises the log-partition of the cell.
-
-    Parameters
-    ----------
-    given, pairs
-        Features of the cells' rows, (C, G, CELL), and pairs of them that are multiplied, (F - G, 2).
-    places
-        Where the members of each cell are, (C, M).
-    found, is_new
-        Candidates of each cell, and which of them count, (C, X).
-    members
-        To be overwritten.
-    counted
-        Weights of the rows.
-    matrix
-        W, (K, F padded).
-    """
-    n_padded, (n_cells, size) = matrix.shape[1], places.shape
-    most = size + found.shape[1]
-    by_feature = aligned(n_padded * CELL).reshape(n_padded, CELL)
-    natural = _of_members(most)
-    top, total, before, rest = np.empty(CELL), np.empty(CELL), np.empty(CELL), np.empty(CELL)
-    every, scores = np.empty(most, dtype=np.int64), np.empty(most)
-    for cell in range(n_cells):
-        at, n = CELL * cell, size
-        for m in range(size):
-            every[m] = members[places[cell, m]]
-        for m in range(found.shape[1]):
-            if is_new[cell, m]:
-                every[n] = found[cell, m]
-                n += 1
-        if n == size:
-            continue
-        _gather(given, cell, pairs, by_feature)
-        _naturals(by_feature, every[:n], matrix, natural)
-        _weights(natural, n, top)
-        _totals(natural, size, before)
-        _totals(natural, n, total)
-        for m in range(n):
-            scores[m] = -_lost(natural[m], total, counted, at, rest)
-        kept = np.argsort(scores[:n], kind="mergesort")[:size]
-        for v in range(CELL):
-            total[v] = 0.0
-        for m in kept:
-            for v in range(CELL):
-                total[v] += natural[m, v]
-        if _gain(before, total, counted, at) >= 0:
-            for m in range(size):
-                members[places[cell, m]] = every[kept[m]]

@@ -24,19 +24,33 @@ from ...._typing import AnyArray, Array
 from ....numerics.cached import cached_property
 from ...local.statistics import LocalState
 
-_FIRST = 3
-"""Passes at the beginning that ask all components: responsibilities change most in them."""
+_FIRST = (0, 1, 2, 4, 7)
+"""Passes before the first searches: responsibilities change most then."""
 
-_EVERY = 4
-"""Passes from one in which cells are asked whether components of a neighbour suit them better to the next such one."""
+LISTED = 16
+"""Of so many rows one is asked for all components: so a list of components is found that may suit some cells."""
 
-_LEVELS = 8
-"""Levels of the tree at which neighbours are looked for, from the lowest."""
+_STRIDE = 5
+"""Rows from those that are asked in one search to those in the next."""
+
+ASKED = 4
+"""Of so many rows of a cell one is asked which components of a list suit it."""
+
+_TOGETHER = 256
+"""Rows of the cells that have one list of components to choose from."""
 
 _SIZES = (1 / 4, 3 / 8, 1 / 2, 3 / 4, 1, 3 / 2, 2, 3, 4)
 """Sizes of sets, of their mean size."""
 
-_BISECTIONS = 30
+_BISECTIONS = 16
+_CELLS = 512
+"""Cells of which the price of a component is found, at least so many of a block."""
+
+_DEARER = 1.1
+"""Factor by which a price rises until the mean over all cells is not too large."""
+
+_MOST = 1e12
+"""Nats that count as what is lost where a set is none."""
 
 
 @dataclass(frozen=True)
@@ -79,25 +93,31 @@ class Supports:
 
     @property
     def is_asked_anew(self) -> bool:
-        """Whether all components are asked in the next pass: in the first four, and after 5, 7, 11, 15, 23, ..."""
-        return self.age < _FIRST or not (self.age + 1) % (1 << (self.age + 1).bit_length() - 2)
+        """Whether components are searched for in the next pass: after 0, 1, 2, 4, 7, 11, 15, 23, 31, 47, ..."""
+        n = self.age + 1
+        return self.age in _FIRST if n < _FIRST[-1] else not n % (1 << n.bit_length() - 2)
 
     def found(self, ranked: AnyArray, sizes: AnyArray) -> Supports:
-        """Return the same cells with the first of their ranked components, (C, S), a pass later."""
-        chosen = np.arange(ranked.shape[1]) < sizes[:, None]
-        return replace(self, sizes=sizes, members=ranked[chosen], age=self.age + 1)
+        """Return the same cells with the first of their ranked components, (C, P), a pass later.
 
-    def where(self, mine: AnyArray, other: Supports) -> Supports:
-        """Return these sets where ``mine`` is true of a cell, (C,), and those of the other elsewhere."""
-        sizes = np.where(mine, self.sizes, other.sizes)
-        starts = np.where(mine, self.starts, len(self.members) + other.starts)
-        places = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
-        return replace(self, sizes=sizes, members=np.concatenate([self.members, other.members])[places])
+        Where the size is 0 a cell keeps what it has.
+        """
+        kept = sizes == 0
+        numbers = np.where(kept, self.sizes, sizes)
+        starts = np.where(kept, ranked.size + self.starts, ranked.shape[1] * np.arange(self.n_cells))
+        places = np.repeat(starts - (np.cumsum(numbers) - numbers), numbers) + np.arange(numbers.sum())
+        members = np.concatenate([ranked.ravel(), self.members])[places]
+        return replace(self, sizes=numbers, members=members, age=self.age + 1)
 
     @property
-    def asked(self) -> AnyArray:
-        """The cells that are asked in the next pass whether components of a neighbour suit them better: mostly none."""
-        return np.arange(0 if self.age % _EVERY else self.n_cells)
+    def together(self) -> int:
+        """Cells that have one list of components to choose from."""
+        return _TOGETHER // self.cell
+
+    @property
+    def asked(self) -> int:
+        """The first row that is asked in the next search: others than in the last one."""
+        return _STRIDE * sum(replace(self, age=age).is_asked_anew for age in range(self.age)) % LISTED
 
     @property
     def n_cells(self) -> int:
@@ -141,26 +161,9 @@ class Supports:
             for start in range(0, len(own), length):
                 yield own[start : start + length], int(size)
 
-    def candidates(self, cells: AnyArray, size: int, n_more: int) -> tuple[AnyArray, AnyArray]:
-        """Return components that neighbours of some cells of one size have, (cells, n_more), and which are new to them.
-
-        Neighbours are those of the tree that has put rows into cells, at one level after the other.
-        """
-        n_levels = min(max(1, int(self.n_cells - 1).bit_length()), _LEVELS)
-        step = 1 << (self.age // _EVERY % n_levels)
-        near = (cells ^ step) % self.n_cells
-        wanted = np.arange(2 * n_more)
-        there = wanted < self.sizes[near][:, None]
-        places = np.where(there, self.starts[near][:, None] + wanted, 0)
-        found = self.members[places]
-        known = (found[:, :, None] == self.members[self.places(cells, size)][:, None, :]).any(axis=2)
-        chosen = np.argsort(known | ~there, axis=1, kind="stable")[:, :n_more]
-        is_new = np.take_along_axis(~known & there, chosen, axis=1)
-        return np.take_along_axis(found, chosen, axis=1), is_new
-
-    def replaced(self, members: AnyArray) -> Supports:
-        """Return the same cells with other members, a pass later."""
-        return replace(self, members=members, age=self.age + 1)
+    def older(self) -> Supports:
+        """Return the same sets a pass later."""
+        return replace(self, age=self.age + 1)
 
 
 def sizes_for(mean: int, n_categories: int) -> list[int]:
@@ -170,7 +173,9 @@ def sizes_for(mean: int, n_categories: int) -> list[int]:
     return sorted({min(max(1, round(mean * part)), n_categories) for part in _SIZES})
 
 
-def allotted(losses: Array, sizes: Sequence[int], mean: float) -> AnyArray:
+def allotted(
+    losses: Array, sizes: Sequence[int], mean: float, before: Array | None = None, own: AnyArray | None = None
+) -> AnyArray:
     """Return the size of each cell's set that leaves the least loss in all, with a mean size of no more than ``mean``.
 
     Parameters
@@ -179,17 +184,49 @@ def allotted(losses: Array, sizes: Sequence[int], mean: float) -> AnyArray:
         By how much the sum of the log-normalisers of a cell falls with a set of each of the sizes, (C, S).
     sizes
         The sizes, ascending, (S,).
+    before, own
+        By how much it falls with the set that the cell has, and the size of that, (C,): that set is kept where the
+        size is 0. All are kept where others would leave more loss.
     """
-    numbers = np.asarray(sizes)
+    numbers = np.asarray(sizes)[:, None]
+    options, numbers = losses.T, np.broadcast_to(numbers, losses.T.shape).astype(np.float64)
+    if before is not None and own is not None:
+        options, numbers = np.vstack([options, before]), np.vstack([numbers, own])
+    options = np.minimum(options, _MOST)
+    price = _price(options, numbers, mean)
+    while (chosen := _cheapest(options, numbers, price))[1].mean() > mean:
+        price *= _DEARER
+    place, size = chosen
+    found = np.where(place < len(sizes), size, 0).astype(np.int64)
+    if before is None or own is None:
+        return found
+    lost = np.take_along_axis(options, place[None], axis=0)[0]
+    if lost.sum() > np.minimum(before, _MOST).sum():
+        found[(lost > before) | (found > own)] = 0
+    return found
 
-    def at(price: float) -> AnyArray:
-        return numbers[np.argmin(losses + price * numbers, axis=1)]
 
-    low, high = 0.0, float(losses.max(initial=0.0)) + 1.0
+def _price(options: Array, numbers: AnyArray, mean: float) -> float:
+    """Return the price of a component at which some of the cells have no more than ``mean`` of them."""
+    some = slice(None, None, max(1, options.shape[1] // _CELLS))
+    options, numbers = options[:, some], numbers[:, some]
+    low, high = 0.0, float(options.max(initial=0.0)) + 1.0
     for _ in range(_BISECTIONS):
         middle = np.sqrt(low * high) if low > 0 else high * 1e-12
-        if at(middle).mean() > mean:
+        if _cheapest(options, numbers, middle)[1].mean() > mean:
             low = middle
         else:
             high = middle
-    return at(high)
+    return high
+
+
+def _cheapest(options: Array, numbers: AnyArray, price: float) -> tuple[AnyArray, AnyArray]:
+    """Return which option of each cell costs least, the first of several, and its number of components."""
+    costs = options + price * numbers
+    least = costs.min(axis=0)
+    place, size = np.zeros(len(least), dtype=np.int64), numbers[0].copy()
+    for option in range(len(costs) - 1, -1, -1):
+        is_least = costs[option] == least
+        np.copyto(place, option, where=is_least)
+        np.copyto(size, numbers[option], where=is_least)
+    return place, size

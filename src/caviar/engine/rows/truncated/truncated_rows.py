@@ -22,9 +22,6 @@ from .neighbours import order_of_neighbours
 from .supports import Supports, allotted, sizes_for
 
 _BLOCK_ROWS = 65_536
-_ASKED = 4
-"""Of so many rows of a cell one is asked for all components."""
-
 _ORDERED = 4096
 """Rows whose features are written at a time when rows are put in order."""
 
@@ -46,7 +43,6 @@ class TruncatedRows(IndependentRows):
     _table: FeatureTable
     _make_block: Callable[[Rows, Coefficients, Array, Workspace], Block]
     _cell: int
-    _dense_rows: int
     _n_kept: int
 
     @classmethod
@@ -76,7 +72,7 @@ class TruncatedRows(IndependentRows):
             other._make_block, other._cell = partial(CompiledBlock, terms, products), CompiledBlock.cell
             other._n_kept = products.table.n_dense
         other.keeps_locals = True
-        other._dense_rows, other._block_rows = rows.block_rows, _BLOCK_ROWS
+        other._block_rows = _BLOCK_ROWS
         return other
 
     @property
@@ -107,7 +103,7 @@ class TruncatedRows(IndependentRows):
         matrix = coefficients.matrices[self._label.key]
         block = self._make_block(rows, coefficients, matrix, scratch)
         supports = Supports.from_state(before) if before else self._in_cells(rows, scratch)
-        supports = self._found(supports, block) if supports.is_asked_anew else block.renewed(supports)
+        supports = self._found(supports, block) if supports.is_asked_anew else supports.older()
         total, log_partition = block.sums(supports)
         sums = Sums({self._label.key: total}, {}, {self._label.key: log_partition}, {})
         return sums, supports.as_state()
@@ -119,39 +115,14 @@ class TruncatedRows(IndependentRows):
         return Supports(order, rows.n_rows, self._cell, sizes, np.zeros(0, dtype=np.int64))
 
     def _found(self, supports: Supports, block: Block) -> Supports:
-        """Return the sets of the components with the most responsibility, all of them asked.
-
-        All are asked for some rows of each cell, and the best of these for all its rows. A cell keeps its set where
-        that leaves out less.
-        """
+        """Return better sets: the best of what a cell has and of a list that suits it, judged by all its rows."""
         sizes = sizes_for(self.n_responsibilities, self._label.n_rows)
-        pools = self._pools(supports, block, sizes[-1])
-        ranked, losses, wholes = block.ranked(supports, pools, sizes)
-        own = allotted(losses, sizes, self.n_responsibilities)
-        found = supports.found(ranked, own)
-        if not supports.age:
-            return found
-        log_partitions = wholes - losses[np.arange(len(own)), np.searchsorted(sizes, own)]
-        return found.where(log_partitions >= block.log_partitions(supports), supports)
-
-    def _pools(self, supports: Supports, block: Block, size: int) -> AnyArray:
-        """Return the components from which the set of each cell is chosen, (C, size)."""
-        n_cells, n_categories = supports.n_cells, self._label.n_rows
-        if size == n_categories:
-            return np.tile(np.arange(n_categories), (n_cells, 1))
-        pools = np.empty((n_cells, size), dtype=np.int64)
-        length = max(1, self._dense_rows * _ASKED // supports.cell)
-        for start in range(0, n_cells, length):
-            cells = np.arange(start, min(start + length, n_cells))
-            # the first of the rows of each cell, then the second ones
-            asked = supports.rows_of(cells)[::_ASKED].reshape(len(cells), -1).T.ravel()
-            some = rows_at(block.rows, asked)
-            shares = self.apart.natural_of(self._label, some, block.coefficients, block.scratch)
-            # a component counts as much as it does for the row that it matters most for
-            shares -= shares.max(axis=0)
-            scores = shares.reshape(n_categories, -1, len(cells)).max(axis=1).T
-            pools[cells] = np.argpartition(-scores, size - 1, axis=1)[:, :size]
-        return pools
+        most = min(sizes[-1] * 3 // 2, self._label.n_rows)
+        grid = sizes if most == sizes[-1] else [*sizes, most]
+        pools, counts = block.pools(supports, block.shortlists(supports, 2 * sizes[-1]), grid)
+        ranked, losses, before = block.ranked(supports, pools, counts, sizes)
+        known = (before, supports.sizes) if supports.age else ()
+        return supports.found(ranked, allotted(losses, sizes, self.n_responsibilities, *known))
 
     def _order(self, rows: Rows, scratch: Workspace) -> AnyArray:
         """Return the rows in cells, the last of which is filled up with its last row."""
