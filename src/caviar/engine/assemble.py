@@ -28,7 +28,7 @@ from .ascent.schedules.incremental import Incremental
 from .ascent.schedules.mixed_precision import as_exact_as
 from .ascent.schedules.stochastic import Stochastic
 from .ascent.schedules.swapping import AS_LONG_AS_IT_PAYS, BRIEFLY, Swapping
-from .ascent.schedules.swaps import why_no_swaps
+from .ascent.schedules.components import why_no_swaps
 from .ascent.schedules.truncated import VERY_MANY, Looks, Truncated, TruncatedSteps
 from .binding.bound_model import BoundModel
 from .binding.coordinates import Coordinates, coordinates_of
