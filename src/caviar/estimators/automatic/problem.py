@@ -128,7 +128,7 @@ class Problem:
 
     def shared(self, posterior: Posterior) -> dict[str, Any]:
         """Return the factors of the globals that are the same for any number of components, such as a learnt scale."""
-        one, two = (self.model_of(number).variables for number in (1, 2))
+        one, two = (self.model_of(number).variables for number in (2, 3))
         return {
             name: own for name, own in factors_of(posterior).items() if _shape(one[name]) == _shape(two[name])
         }

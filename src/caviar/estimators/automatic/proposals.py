@@ -20,7 +20,7 @@ from .problem import Problem, factors_of
 _SMALLEST_SHARE = 1e-3
 """Share of a row below which it counts as outside of a component."""
 _TOL = 1e-5
-_CUTS, _STEPS = 3, 6
+_CUTS, _STEPS = 2, 4
 """Cuts of each component, and updates of their halves."""
 _LEAST_HALF = 1.0
 """Weight of the rows of a half below which it is none."""
@@ -93,6 +93,11 @@ def cuts_of(mixture: Mixture) -> list[Proposal]:
 def merges_of(mixture: Mixture) -> list[Proposal]:
     """Return merges of components that are near each other, the best first, from sums alone."""
     return [Proposal("merge", (own.taken, own.into), own.gain) for own in mixture.merges()]
+
+
+def deletions_of(mixture: Mixture) -> list[Proposal]:
+    """Return deletions of components, the best first, from sums alone."""
+    return [Proposal("delete", (k,), gain) for k, gain in mixture.deletions()]
 
 
 def _smaller_half(part: Problem, two: Posterior) -> float:

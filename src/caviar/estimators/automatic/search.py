@@ -15,11 +15,11 @@ from .memory import Memory
 from .move import Groups, Move
 from .pace import Pace, When
 from .problem import Problem, Starts, factors_of
-from .proposals import Proposal, applied, cuts_of, deletions, merge_of, merges_of, overlapping, split_of
+from .proposals import Proposal, applied, cuts_of, deletions, deletions_of, merge_of, merges_of, overlapping, split_of
 
 _SAMPLE_ROWS = 20_000
 """Rows that proposals are made from."""
-_FIRST = 8
+_FIRST = 4
 """Iterations after which a candidate is given up that cannot catch up."""
 _MOST, _SLOW = 60, 0.01
 """Iterations of a candidate, and the share of what it has gained below which an iteration adds little: the best of all
@@ -28,10 +28,11 @@ _SEARCHING = 40
 """Iterations of a candidate on a sample."""
 _HOPELESS = 1e-3
 """Loss on the sample, in nats per row, at which a move is not tried on all rows."""
-_PATIENCE = 40
+_PATIENCE = 20
 """Iterations that a candidate is given to catch up at its present speed."""
-_NEAR = 12.0
-"""Loss (nats) by itself up to which a move is tried: that with the others it gains is likely enough."""
+_NEAR, _NEAR_COSTS = 12.0, 0.6
+"""Loss by itself up to which a move is tried, in nats, and as a multiple of what a component costs: that with the others
+it gains is likely enough."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ class _Search:
         """Read the responsibilities of the best mixture on the sample, (n, K)."""
         self.responsibilities = np.asfortranarray(self.sample.responsibilities(self.posterior))
         self.sample_elbo: float | None = None
+        self.cuts: list[Proposal] | None = None
         self.mixture = self.sample.weighed(self.posterior, self.responsibilities)
         self.pace.best(self.n_components, self.posterior.elbo)
 
@@ -102,8 +104,7 @@ class _Search:
         accepted = self.n_components > 1 and self.try_all(self.merge_proposals())
         # of two components a merge is all that a deletion could be
         if self.n_components > 2:
-            most = self.problem.far_moves
-            accepted |= self.try_all(deletions(self.responsibilities, self.sample.weights, most))
+            accepted |= self.try_all(self.deletion_proposals())
         return accepted
 
     def try_anew(self) -> bool:
@@ -116,7 +117,9 @@ class _Search:
     def split_proposals(self) -> list[Proposal]:
         """Return a split of each component, the best first."""
         if self.mixture is not None:
-            return cuts_of(self.mixture)
+            if self.cuts is None:
+                self.cuts = cuts_of(self.mixture)
+            return self.cuts
         return self._proposed(
             "split",
             [(k,) for k in range(self.n_components)],
@@ -132,6 +135,12 @@ class _Search:
             overlapping(self.responsibilities, self.sample, 3 * self.n_components),
             lambda k, other: merge_of(k, other, self.responsibilities, self.sample),
         )
+
+    def deletion_proposals(self) -> list[Proposal]:
+        """Return deletions, the best first."""
+        if self.mixture is not None:
+            return deletions_of(self.mixture)
+        return deletions(self.responsibilities, self.sample.weights, self.problem.far_moves)
 
     def _proposed(
         self, kind: str, groups: Sequence[tuple[int, ...]], make: Callable[..., Proposal | None]
@@ -184,10 +193,9 @@ class _Search:
 
     def _is_worth_a_fit(self, proposal: Proposal, rank: int) -> bool:
         """Return whether a move is tried though it loses by itself; splits always are, where fits are cheap."""
-        is_cheap_split = (
-            proposal.kind == "split" and self.sample is self.problem and self.problem.far_moves > 1
-        )
-        return is_cheap_split or rank < self.problem.far_moves or proposal.gain > -_NEAR
+        if self.mixture is None:
+            return rank < self.problem.far_moves or proposal.gain > -_NEAR
+        return rank == 0 or proposal.gain > -max(_NEAR, _NEAR_COSTS * float(self.mixture.costs.mean()))
 
     def try_together(self, proposals: Sequence[Proposal]) -> bool:
         """Fit the mixture after moves to all rows; keep it if its ELBO is higher."""

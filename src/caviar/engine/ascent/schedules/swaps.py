@@ -146,11 +146,17 @@ class Mixture:
         taken, into = np.array(pairs).T
         both = self.shares[taken] + self.shares[into]
         natural, costs = self._taking(both, into)
-        gains = self._changes(1.0 - both, natural[None]) + self._costs[taken] + self._costs[into] - costs
+        gains = self._changes(1.0 - both, natural[None]) + self.costs[taken] + self.costs[into] - costs
         found = [
             Merge(*pair, float(gain), own) for pair, gain, own in zip(pairs, gains, natural, strict=True)
         ]
         return sorted(found, key=lambda own: -own.gain)
+
+    def deletions(self) -> list[tuple[int, float]]:
+        """Return each component with what its deletion gains if its rows go to the others as they are, the best first."""
+        left = np.maximum(1.0 - self.shares, np.finfo(float).tiny)
+        gains = np.log(left) @ self.weights + self.costs
+        return [(int(k), float(gains[k])) for k in np.argsort(-gains, kind="stable")]
 
     def cuts(self, each: int = _CUTS) -> list[Cut]:
         """Return components in halves, the best first: so many of each at the most."""
@@ -205,7 +211,7 @@ class Mixture:
             natural = natural.reshape(taken.shape)
             first = _first_of(natural)
             taken = np.stack([whole * first, whole * (1 - first)])
-        before = [self._costs[list(set(own.places))].sum() for own in cuts]
+        before = [self.costs[list(set(own.places))].sum() for own in cuts]
         gains = self._changes(1.0 - whole, natural) + before - costs.reshape(2, -1).sum(axis=0)
         return [
             replace(own, gain=float(gains[i]), natural=natural[:, i].copy()) for i, own in enumerate(cuts)
@@ -266,7 +272,7 @@ class Mixture:
         return state
 
     @cached_property
-    def _costs(self) -> Array:
+    def costs(self) -> Array:
         """What each component costs where the mixture is, (K,)."""
         return np.zeros(self.components.size) if self.cost is None else self.cost(self.state)
 
