@@ -49,4 +49,7 @@ class ColumnsProblem(Problem):
             return init
         shares = init["z"]
         others = {name: own for name, own in init.items() if name != "z"}
-        return {**others, self.label: shares if len(shares) == len(self.X) else np.concatenate([shares, shares[-1:]])}
+        return {
+            **others,
+            self.label: shares if len(shares) == len(self.X) else np.concatenate([shares, shares[-1:]]),
+        }

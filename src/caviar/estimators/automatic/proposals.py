@@ -20,8 +20,8 @@ from .problem import Problem, factors_of
 _SMALLEST_SHARE = 1e-3
 """Share of a row below which it counts as outside of a component."""
 _TOL = 1e-5
-_CUTS, _STEPS = 2, 4
-"""Cuts of each component, and updates of their halves."""
+QUICK, THOROUGH = (3, 6), (3, 16)
+"""Cuts of each component, and updates of the halves of the best one."""
 _LEAST_HALF = 1.0
 """Weight of the rows of a half below which it is none."""
 _LARGEST = 50.0
@@ -75,13 +75,13 @@ def split_of(
     return None
 
 
-def cuts_of(mixture: Mixture) -> list[Proposal]:
+def cuts_of(mixture: Mixture, effort: tuple[int, int]) -> list[Proposal]:
     """Return the best cut of each component in two, the best first, from sums alone."""
     found: list[Proposal] = []
     best: dict[int, Cut] = {}
-    for cut in mixture.cuts(_CUTS):
+    for cut in mixture.cuts(effort[0]):
         best.setdefault(cut.places[0], cut)
-    for cut in mixture.further(list(best.values()), _STEPS) if best else ():
+    for cut in mixture.further(list(best.values()), effort[1]) if best else ():
         k = cut.places[0]
         share = 1 / (1 + np.exp(np.clip(cut.natural[1] - cut.natural[0], -_LARGEST, _LARGEST)))
         of_halves = mixture.weights * mixture.shares[k] @ np.column_stack([share, 1 - share])

@@ -15,7 +15,19 @@ from .memory import Memory
 from .move import Groups, Move
 from .pace import Pace, When
 from .problem import Problem, Starts, factors_of
-from .proposals import Proposal, applied, cuts_of, deletions, deletions_of, merge_of, merges_of, overlapping, split_of
+from .proposals import (
+    QUICK,
+    THOROUGH,
+    Proposal,
+    applied,
+    cuts_of,
+    deletions,
+    deletions_of,
+    merge_of,
+    merges_of,
+    overlapping,
+    split_of,
+)
 
 _SAMPLE_ROWS = 20_000
 """Rows that proposals are made from."""
@@ -31,8 +43,8 @@ _HOPELESS = 1e-3
 _PATIENCE = 20
 """Iterations that a candidate is given to catch up at its present speed."""
 _NEAR, _NEAR_COSTS = 12.0, 0.6
-"""Loss by itself up to which a move is tried, in nats, and as a multiple of what a component costs: that with the others
-it gains is likely enough."""
+"""Loss by itself up to which a move is tried, in nats, and as a multiple of what a component costs: that it gains with
+the others is likely enough."""
 
 
 @dataclass(frozen=True)
@@ -78,17 +90,22 @@ class _Search:
         """Read the responsibilities of the best mixture on the sample, (n, K)."""
         self.responsibilities = np.asfortranarray(self.sample.responsibilities(self.posterior))
         self.sample_elbo: float | None = None
-        self.cuts: list[Proposal] | None = None
+        self.cuts: dict[tuple[int, int], list[Proposal]] = {}
         self.mixture = self.sample.weighed(self.posterior, self.responsibilities)
         self.pace.best(self.n_components, self.posterior.elbo)
 
     def sweep(self) -> bool:
         """Try moves of each kind; return whether any was accepted."""
         self.pace.sweep()
-        accepted = self.try_together_of(self.split_proposals())
+        accepted = self.try_together_of(self.split_proposals(QUICK))
         while self.n_components > 1 and self.try_together_of(self.merge_proposals()):
             accepted = True
-        return accepted or self.settle() or self.try_alone()
+        return (
+            accepted
+            or self.settle()
+            or self.try_together_of(self.split_proposals(THOROUGH))
+            or self.try_alone()
+        )
 
     def try_alone(self) -> bool:
         """Try single moves from where the best mixture has settled; return whether any was accepted."""
@@ -114,12 +131,12 @@ class _Search:
         after = self.problem.fit(self.n_components + 1, "auto", seed=self.generator)
         return self._judged("anew", (), before, after, self.n_components + 1)
 
-    def split_proposals(self) -> list[Proposal]:
+    def split_proposals(self, effort: tuple[int, int] = THOROUGH) -> list[Proposal]:
         """Return a split of each component, the best first."""
         if self.mixture is not None:
-            if self.cuts is None:
-                self.cuts = cuts_of(self.mixture)
-            return self.cuts
+            if effort not in self.cuts:
+                self.cuts[effort] = cuts_of(self.mixture, effort)
+            return self.cuts[effort]
         return self._proposed(
             "split",
             [(k,) for k in range(self.n_components)],
@@ -159,7 +176,9 @@ class _Search:
 
     def try_together_of(self, proposals: Sequence[Proposal]) -> bool:
         """Try the promising proposals together, and in halves until the ELBO rises; return whether it has."""
-        fresh = [p for p in proposals if p.gain >= 0 and not self.memory.was_refused(p, self.responsibilities)]
+        fresh = [
+            p for p in proposals if p.gain >= 0 and not self.memory.was_refused(p, self.responsibilities)
+        ]
         together = list(_disjoint(fresh))
         if together:
             self.pace.phase(f"try {together[0].kind}s", len(together).bit_length())

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
@@ -16,7 +14,6 @@ from ...design.keys import FactorKey
 from ...rows.row_map import RowMap
 from ...rows.tasks import blocks_of, rows_at
 from ..problem import Problem
-from ..state import AscentState
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +57,9 @@ def why_no_swaps(problem: Problem) -> str:
         return "a component of few rows may raise a likelihood without bound"
     if problem.coupled or not problem.rows.maximises:
         return "the globals share a factor, or local factors do not maximise the objective"
-    if label not in problem.rows.tables or not any(chosen_plates(problem) & set(v.plates) for v in problem.order):
+    if label not in problem.rows.tables or not any(
+        chosen_plates(problem) & set(v.plates) for v in problem.order
+    ):
         return f"'{label.name}' chooses nothing that meets the data in a matrix product"
     return ""
 

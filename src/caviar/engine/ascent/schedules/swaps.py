@@ -153,7 +153,7 @@ class Mixture:
         return sorted(found, key=lambda own: -own.gain)
 
     def deletions(self) -> list[tuple[int, float]]:
-        """Return each component with what its deletion gains if its rows go to the others as they are, the best first."""
+        """Return each component with what it gains to delete it and leave the others as they are, the best first."""
         left = np.maximum(1.0 - self.shares, np.finfo(float).tiny)
         gains = np.log(left) @ self.weights + self.costs
         return [(int(k), float(gains[k])) for k in np.argsort(-gains, kind="stable")]
@@ -176,9 +176,7 @@ class Mixture:
         pairs = ((own.into, own.taken) for own in merges)
         return self._halved([(pair, self.shares[pair[0]] + self.shares[pair[1]]) for pair in pairs])
 
-    def _halved(
-        self, wholes: Sequence[tuple[tuple[int, int], Array]], each: int = _CUTS
-    ) -> list[Cut]:
+    def _halved(self, wholes: Sequence[tuple[tuple[int, int], Array]], each: int = _CUTS) -> list[Cut]:
         """Return halves, the best first, of what is cut: the places of both halves, and the rows that they take."""
         found: list[Cut] = []
         for places, share in wholes:
