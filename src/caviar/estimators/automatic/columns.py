@@ -48,4 +48,8 @@ class ColumnsProblem(Problem):
         if isinstance(init, str) or "z" not in init:
             return init
         shares = init["z"]
-        return {self.label: shares if len(shares) == len(self.X) else np.concatenate([shares, shares[-1:]])}
+        others = {name: own for name, own in init.items() if name != "z"}
+        return {
+            **others,
+            self.label: shares if len(shares) == len(self.X) else np.concatenate([shares, shares[-1:]]),
+        }

@@ -11,10 +11,14 @@ import numpy as np
 from ..._typing import AnyArray, Array
 from ...data import ArrayRows
 from ...engine.ascent.driver import Progress
+from ...engine.ascent.schedules.swaps import Mixture
+from ...engine.ascent.schedules.weighed import weighed
 from ...engine.ascent.status import Status
 from ...engine.design.keys import ColumnKey
 from ...engine.rows.subsample import sample_of
 from ...fitting.model import Model
+from ...fitting.states import state_at
+from ...language import Variable
 from ...posterior.posterior import Posterior
 from .._checkpointing import NextFit
 
@@ -98,8 +102,9 @@ class Problem:
         *,
         max_iter: int | None = None,
         seed: np.random.Generator | int = 0,
+        until: Callable[[Progress], bool] | None = None,
     ) -> Posterior:
-        """Return where the ordinary loop ends.
+        """Return where the ordinary loop ends, or where it is to end by ``until``, told of each iteration.
 
         Raises
         ------
@@ -114,12 +119,19 @@ class Problem:
             init=self._start(init),
             sample_weight=None if np.all(self.weights == 1) else self.weights,
             executor=self.executor,
-            progress=self.progress,
+            progress=self.progress if until is None else _also(self.progress, until),
             checkpoint=None if self.next_fit is None else self.next_fit(),
         )
         if self.next_fit is None and end.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         return end
+
+    def shared(self, posterior: Posterior) -> dict[str, Any]:
+        """Return the factors of the globals that are the same for any number of components, such as a learnt scale."""
+        one, two = (self.model_of(number).variables for number in (2, 3))
+        return {
+            name: own for name, own in factors_of(posterior).items() if _shape(one[name]) == _shape(two[name])
+        }
 
     def responsibilities(self, posterior: Posterior) -> Array:
         """Return q(z) of these rows, shape (N, K)."""
@@ -128,6 +140,11 @@ class Problem:
     def responsibilities_under_part(self, posterior: Posterior) -> Array:
         """Return q(z) of these rows, shape (N, K), under a fit of a part of them, see :meth:`part`."""
         return self.responsibilities(posterior)
+
+    def weighed(self, posterior: Posterior, responsibilities: Array) -> Mixture | None:
+        """Return the mixture of a posterior, whose moves are judged from sums alone; None if it has none."""
+        model = self.model_of(responsibilities.shape[1])
+        return weighed(state_at(model, self._data(), factors_of(posterior), self.weights))
 
     def _data(self) -> dict[str, Any]:
         """Return the rows as the model takes them."""
@@ -157,6 +174,22 @@ class Problem:
         return replace(self, X=sample.columns[ColumnKey("x")], weights=weights, progress=False, next_fit=None)
 
 
+def _shape(variable: Variable) -> tuple[Any, ...]:
+    return variable.dimension, tuple(plate.size for plate in variable.plates)
+
+
 def factors_of(posterior: Posterior) -> dict[str, Any]:
     """Return the factors of a posterior, for another fit to continue from."""
     return {name: posterior[name] for name in posterior}
+
+
+def _also(
+    progress: bool | Callable[[Progress], object], until: Callable[[Progress], bool]
+) -> Callable[[Progress], bool]:
+    """Return a callback that tells the progress, and asks for the end where either does."""
+
+    def tell(event: Progress) -> bool:
+        asked = callable(progress) and progress(event) is True
+        return until(event) or asked
+
+    return tell

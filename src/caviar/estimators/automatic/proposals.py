@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._typing import AnyArray, Array
+from ...engine.ascent.schedules.swaps import Cut, Mixture
 from ...posterior.posterior import Posterior
 from .halves import halves
 from .problem import Problem, factors_of
@@ -19,6 +20,12 @@ from .problem import Problem, factors_of
 _SMALLEST_SHARE = 1e-3
 """Share of a row below which it counts as outside of a component."""
 _TOL = 1e-5
+QUICK, THOROUGH = (3, 6), (3, 16)
+"""Cuts of each component, and updates of the halves of the best one."""
+_LEAST_HALF = 1.0
+"""Weight of the rows of a half below which it is none."""
+_LARGEST = 50.0
+"""Logarithm of the largest ratio of two halves of a row."""
 _FIRST, _LAST = 10, 50
 """Iterations of the fits of a part: of each start, and of the best of them."""
 
@@ -66,6 +73,31 @@ def split_of(
         end = two if two.converged else part.fit(2, factors_of(two), max_iter=_LAST)
         return Proposal("split", (k,), end.elbo - one.elbo, problem.responsibilities_under_part(end)[:, 0])
     return None
+
+
+def cuts_of(mixture: Mixture, effort: tuple[int, int]) -> list[Proposal]:
+    """Return the best cut of each component in two, the best first, from sums alone."""
+    found: list[Proposal] = []
+    best: dict[int, Cut] = {}
+    for cut in mixture.cuts(effort[0]):
+        best.setdefault(cut.places[0], cut)
+    for cut in mixture.further(list(best.values()), effort[1]) if best else ():
+        k = cut.places[0]
+        share = 1 / (1 + np.exp(np.clip(cut.natural[1] - cut.natural[0], -_LARGEST, _LARGEST)))
+        of_halves = mixture.weights * mixture.shares[k] @ np.column_stack([share, 1 - share])
+        if of_halves.min() >= _LEAST_HALF:
+            found.append(Proposal("split", (k,), cut.gain, share))
+    return found
+
+
+def merges_of(mixture: Mixture) -> list[Proposal]:
+    """Return merges of components that are near each other, the best first, from sums alone."""
+    return [Proposal("merge", (own.taken, own.into), own.gain) for own in mixture.merges()]
+
+
+def deletions_of(mixture: Mixture) -> list[Proposal]:
+    """Return deletions of components, the best first, from sums alone."""
+    return [Proposal("delete", (k,), gain) for k, gain in mixture.deletions()]
 
 
 def _smaller_half(part: Problem, two: Posterior) -> float:

@@ -8,26 +8,43 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..._typing import Array
+from ...engine.ascent.driver import Progress
 from ...engine.ascent.status import Status
 from ...posterior.posterior import Posterior
 from .memory import Memory
 from .move import Groups, Move
 from .pace import Pace, When
 from .problem import Problem, Starts, factors_of
-from .proposals import Proposal, applied, deletions, merge_of, overlapping, split_of
+from .proposals import (
+    QUICK,
+    THOROUGH,
+    Proposal,
+    applied,
+    cuts_of,
+    deletions,
+    deletions_of,
+    merge_of,
+    merges_of,
+    overlapping,
+    split_of,
+)
 
 _SAMPLE_ROWS = 20_000
 """Rows that proposals are made from."""
-_FIRST = 10
+_FIRST = 4
 """Iterations after which a candidate is given up that cannot catch up."""
+_MOST, _SLOW = 60, 0.01
+"""Iterations of a candidate, and the share of what it has gained below which an iteration adds little: the best of all
+goes on to convergence."""
 _SEARCHING = 40
-"""Further iterations of a candidate, after which it is judged again; the best of all goes on to convergence."""
+"""Iterations of a candidate on a sample."""
 _HOPELESS = 1e-3
 """Loss on the sample, in nats per row, at which a move is not tried on all rows."""
-_PATIENCE = 100
+_PATIENCE = 20
 """Iterations that a candidate is given to catch up at its present speed."""
-_NEAR = 12.0
-"""Loss (nats) by itself up to which a move is tried: that with the others it gains is likely enough."""
+_NEAR, _NEAR_COSTS = 12.0, 0.6
+"""Loss by itself up to which a move is tried, in nats, and as a multiple of what a component costs: that it gains with
+the others is likely enough."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +90,25 @@ class _Search:
         """Read the responsibilities of the best mixture on the sample, (n, K)."""
         self.responsibilities = np.asfortranarray(self.sample.responsibilities(self.posterior))
         self.sample_elbo: float | None = None
+        self.cuts: dict[tuple[int, int], list[Proposal]] = {}
+        self.mixture = self.sample.weighed(self.posterior, self.responsibilities)
         self.pace.best(self.n_components, self.posterior.elbo)
 
     def sweep(self) -> bool:
         """Try moves of each kind; return whether any was accepted."""
         self.pace.sweep()
+        accepted = self.try_together_of(self.split_proposals(QUICK))
+        while self.n_components > 1 and self.try_together_of(self.merge_proposals()):
+            accepted = True
+        return (
+            accepted
+            or self.settle()
+            or self.try_together_of(self.split_proposals(THOROUGH))
+            or self.try_alone()
+        )
+
+    def try_alone(self) -> bool:
+        """Try single moves from where the best mixture has settled; return whether any was accepted."""
         accepted = self.try_all(self.split_proposals())
         while self.shrink():
             accepted = True
@@ -90,8 +121,7 @@ class _Search:
         accepted = self.n_components > 1 and self.try_all(self.merge_proposals())
         # of two components a merge is all that a deletion could be
         if self.n_components > 2:
-            most = self.problem.far_moves
-            accepted |= self.try_all(deletions(self.responsibilities, self.sample.weights, most))
+            accepted |= self.try_all(self.deletion_proposals())
         return accepted
 
     def try_anew(self) -> bool:
@@ -101,8 +131,12 @@ class _Search:
         after = self.problem.fit(self.n_components + 1, "auto", seed=self.generator)
         return self._judged("anew", (), before, after, self.n_components + 1)
 
-    def split_proposals(self) -> list[Proposal]:
+    def split_proposals(self, effort: tuple[int, int] = THOROUGH) -> list[Proposal]:
         """Return a split of each component, the best first."""
+        if self.mixture is not None:
+            if effort not in self.cuts:
+                self.cuts[effort] = cuts_of(self.mixture, effort)
+            return self.cuts[effort]
         return self._proposed(
             "split",
             [(k,) for k in range(self.n_components)],
@@ -111,11 +145,19 @@ class _Search:
 
     def merge_proposals(self) -> list[Proposal]:
         """Return merges of the pairs that share rows most, the best first."""
+        if self.mixture is not None:
+            return merges_of(self.mixture)
         return self._proposed(
             "merge",
             overlapping(self.responsibilities, self.sample, 3 * self.n_components),
             lambda k, other: merge_of(k, other, self.responsibilities, self.sample),
         )
+
+    def deletion_proposals(self) -> list[Proposal]:
+        """Return deletions, the best first."""
+        if self.mixture is not None:
+            return deletions_of(self.mixture)
+        return deletions(self.responsibilities, self.sample.weights, self.problem.far_moves)
 
     def _proposed(
         self, kind: str, groups: Sequence[tuple[int, ...]], make: Callable[..., Proposal | None]
@@ -131,6 +173,20 @@ class _Search:
             self.pace.step()
         self.memory.keep(kind, made, self.responsibilities)
         return sorted((p for _, p in made if p is not None), key=lambda proposal: -proposal.gain)
+
+    def try_together_of(self, proposals: Sequence[Proposal]) -> bool:
+        """Try the promising proposals together, and in halves until the ELBO rises; return whether it has."""
+        fresh = [
+            p for p in proposals if p.gain >= 0 and not self.memory.was_refused(p, self.responsibilities)
+        ]
+        together = list(_disjoint(fresh))
+        if together:
+            self.pace.phase(f"try {together[0].kind}s", len(together).bit_length())
+        while together:
+            if self._tried(together):
+                return True
+            together = together[: len(together) // 2]
+        return False
 
     def try_all(self, proposals: Sequence[Proposal]) -> bool:
         """Try the promising proposals together, and in halves until the ELBO rises; else the best by themselves."""
@@ -156,10 +212,9 @@ class _Search:
 
     def _is_worth_a_fit(self, proposal: Proposal, rank: int) -> bool:
         """Return whether a move is tried though it loses by itself; splits always are, where fits are cheap."""
-        is_cheap_split = (
-            proposal.kind == "split" and self.sample is self.problem and self.problem.far_moves > 1
-        )
-        return is_cheap_split or rank < self.problem.far_moves or proposal.gain > -_NEAR
+        if self.mixture is None:
+            return rank < self.problem.far_moves or proposal.gain > -_NEAR
+        return rank == 0 or proposal.gain > -max(_NEAR, _NEAR_COSTS * float(self.mixture.costs.mean()))
 
     def try_together(self, proposals: Sequence[Proposal]) -> bool:
         """Fit the mixture after moves to all rows; keep it if its ELBO is higher."""
@@ -203,39 +258,41 @@ class _Search:
         order = np.lexsort((*places.T[::-1], -np.round(share.sum(axis=0), 6)))
         if np.all(np.diff(order) > 0):
             return
-        after = self.problem.fit(self.n_components, {"z": responsibilities[:, order]})
+        start = {**self.problem.shared(self.posterior), "z": responsibilities[:, order]}
+        after = self.problem.fit(self.n_components, start)
         if after.elbo >= self.posterior.elbo - self.problem.slack(after.elbo):
             after._goes_on_from(self.posterior)
             self.posterior = after
 
     def _start_from(self, responsibilities: Array) -> Starts | None:
         """Return where a fit to all rows begins; None if the sample shows that it leads nowhere."""
+        start = {**self.problem.shared(self.posterior), "z": responsibilities}
         if self.sample is self.problem:
-            return {"z": responsibilities}
-        end = self.sample.fit(responsibilities.shape[1], {"z": responsibilities}, max_iter=_SEARCHING)
+            return start
+        end = self.sample.fit(responsibilities.shape[1], start, max_iter=_SEARCHING)
         if self.sample_elbo is None:
             here = self.sample.fit(self.n_components, factors_of(self.posterior), max_iter=_FIRST)
             self.sample_elbo = here.elbo
         is_hopeless = end.elbo < self.sample_elbo - _HOPELESS * self.sample.total_weight
         return None if is_hopeless else factors_of(end)
 
-    def _fitted(self, n_components: int, start: Starts, to_reach: float) -> Posterior:
-        """Return the state after some iterations: until the ELBO is reached, or it is clear that it will not be."""
-        end, n_iter = self.problem.fit(n_components, start, max_iter=_FIRST), _FIRST
-        while end.status is Status.MAX_ITER and n_iter < self.problem.max_iter:
-            speed = end.elbo_trace[-1] - end.elbo_trace[-2]
-            is_above = end.elbo > to_reach and n_iter > _FIRST
-            if is_above or end.elbo + _PATIENCE * speed < to_reach:
-                break
-            more = min(_SEARCHING, self.problem.max_iter - n_iter)
-            earlier, n_iter = end, n_iter + more
-            end = self.problem.fit(n_components, factors_of(end), max_iter=more)
-            end._goes_on_from(earlier)
-        return end
+    def _fitted(self, n_components: int, start: Starts, before: float) -> Posterior:
+        """Return the state after some iterations: until the ELBO has risen, or it is clear that it will not."""
+        weight = self.problem.total_weight
+        aim = before + self.problem.slack(before)
+
+        def until(event: Progress) -> bool:
+            # of this iteration alone: a fit that goes on after an interruption must end where it would have
+            change = event.change_per_row * weight
+            if event.elbo > aim:
+                return event.iteration >= _FIRST and change < _SLOW * (event.elbo - before)
+            return event.iteration >= _FIRST and event.elbo + _PATIENCE * change < aim
+
+        return self.problem.fit(n_components, start, max_iter=_MOST, until=until)
 
     def settle(self) -> bool:
         """Go on to convergence with the best mixture; return whether its ELBO rose."""
-        if self.posterior.status is not Status.MAX_ITER:
+        if self.posterior.status not in (Status.MAX_ITER, Status.STOPPED):
             return False
         earlier, before = self.posterior, self.posterior.elbo
         self.pace.phase("settle", 1, When.NOTHING_ROSE)
@@ -291,7 +348,7 @@ def search(
     state = _Search(problem, generator, tell, first, n_components, Pace() if pace is None else pace)
     interrupted = False
     try:
-        while state.sweep() or state.settle():
+        while state.sweep():
             pass
         state.put_in_order()
     except KeyboardInterrupt:

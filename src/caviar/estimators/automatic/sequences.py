@@ -9,9 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..._typing import Array
+from ...engine.ascent.schedules.swaps import Mixture
+from ...engine.ascent.schedules.weighed import weighed
 from ...fitting.model import Model
+from ...fitting.states import state_at
 from ...posterior.posterior import Posterior
-from .problem import Problem, Starts
+from .problem import Problem, Starts, factors_of
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,14 @@ class SequenceProblem(Problem):
         """Return q(z) of each row by itself, shape (N, K)."""
         return posterior.local({"x": self.values(self.X)})["z"].probabilities
 
+    def weighed(self, posterior: Posterior, responsibilities: Array) -> Mixture | None:
+        """Return the mixture of rows by themselves that has the emissions of the states."""
+        assert self.mixture_of is not None
+        model = self.mixture_of(responsibilities.shape[1])
+        emissions = {name: own for name, own in factors_of(posterior).items() if name in model.variables}
+        start = {**emissions, "z": responsibilities}
+        return weighed(state_at(model, {"x": self.values(self.X)}, start, self.weights))
+
     def part(self, share: Array, smallest: float, **changes: Any) -> Problem:
         """Return the rows of a part by themselves, as rows of a mixture."""
         assert self.mixture_of is not None
@@ -65,4 +76,4 @@ class SequenceProblem(Problem):
     def _start(self, init: Starts) -> Starts:
         if isinstance(init, str) or "z" not in init:
             return init
-        return {"s": init["z"]}
+        return {**{name: own for name, own in init.items() if name != "z"}, "s": init["z"]}

@@ -19,7 +19,8 @@ from ..schedule import AscentAround, Beginning
 from ..state import AscentState, begin, iterated
 from ..status import Status
 from .batch import Batch, BatchState
-from .swaps import Components, Mixture, Swap, why_no_swaps
+from .components import Components, why_no_swaps
+from .swaps import Mixture, Swap
 
 log = logging.getLogger("caviar")
 

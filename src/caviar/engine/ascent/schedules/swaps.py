@@ -14,23 +14,19 @@ criteria are others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from ....language import Plate, Variable
 from ....numerics.cached import cached_property
 from ....numerics.records import replaced
-from ...design.backend import Workspace
-from ...design.features import FeatureTable
-from ...design.keys import FactorKey
 from ...local.categorical import softmax_inplace
-from ...rows.row_map import Look, RowMap
-from ...rows.tasks import blocks_of, rows_at
+from ...rows.row_map import Look
 from ..problem import Problem
 from ..state import AscentState, after_look, begin, updated_globals
+from .components import Components, points_of
 from .halves import halves
 
 _NEIGHBOURS = 2
@@ -50,61 +46,6 @@ _EMPTY = 0.5
 
 _LARGEST = 50.0
 """Logarithm of the largest number that is added up."""
-
-
-@dataclass(frozen=True, eq=False)
-class Components:
-    """The components that the only label of each row chooses from.
-
-    Attributes
-    ----------
-    key
-        Of the label's factor.
-    table
-        Features that the label meets.
-    size
-        Number of components, K.
-    own
-        The globals of which each component has one.
-    """
-
-    key: FactorKey
-    table: FeatureTable
-    size: int
-    own: tuple[Variable, ...]
-
-    @classmethod
-    def of(cls, problem: Problem) -> Components:
-        """Return the components of a problem; :func:`why_no_swaps` says whether it has some."""
-        (label,) = problem.factors
-        plates = _chosen(problem)
-        own = tuple(v for v in problem.order if plates & set(v.plates))
-        return cls(label.key, problem.rows.tables[label], label.n_rows, own)
-
-
-def why_no_swaps(problem: Problem) -> str:
-    """Return why components cannot be swapped; nothing if they can."""
-    if len(problem.factors) != 1 or problem.chains or problem.factors[0].values is None:
-        return "it is for models whose rows have one hidden label and no other hidden variable"
-    (label,) = problem.factors
-    if len(label.labels) != 1 or label.labelled:
-        return f"labels of '{label.name}' are known in part"
-    if problem.point:
-        return "a component of few rows may raise a likelihood without bound"
-    if problem.coupled or not problem.rows.maximises:
-        return "the globals share a factor, or local factors do not maximise the objective"
-    if label not in problem.rows.tables or not any(_chosen(problem) & set(v.plates) for v in problem.order):
-        return f"'{label.name}' chooses nothing that meets the data in a matrix product"
-    return ""
-
-
-def _chosen(problem: Problem) -> set[Plate]:
-    """Return the plates from which the label of the rows chooses."""
-    (variable,) = problem.factors[0].labels
-    slots = (
-        slot for node in problem.bound.nodes if isinstance(node, Variable) for slot in node.slots.values()
-    )
-    return {chosen.plate for slot in slots if (chosen := slot.chosen_by(variable)) is not None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,17 +100,23 @@ class Mixture:
         Its globals, and the sums over these rows.
     components
         What it is made of.
+    cost
+        State -> what each component costs by itself, (K,), which gains then count; swaps keep the number of components,
+        and do without.
     """
 
     state: AscentState
     components: Components
+    cost: Callable[[AscentState], Array] | None = None
 
     @cached_property
     def weights(self) -> Array:
         """Weights of the rows, (n,)."""
         source = self.state.rows.source
-        own = source.weights(0, source.n_rows)
-        return np.ones(source.n_rows) if own is None else own
+        own, found = source.weights(0, source.n_rows), np.ones(source.n_rows)
+        if own is not None:
+            found[source.places(0, source.n_rows)] = own
+        return found
 
     @cached_property
     def natural(self) -> Array:
@@ -198,32 +145,47 @@ class Mixture:
             return []
         taken, into = np.array(pairs).T
         both = self.shares[taken] + self.shares[into]
-        natural = self._taking(both, into)
-        gains = self._changes(1.0 - both, natural[None])
+        natural, costs = self._taking(both, into)
+        gains = self._changes(1.0 - both, natural[None]) + self.costs[taken] + self.costs[into] - costs
         found = [
             Merge(*pair, float(gain), own) for pair, gain, own in zip(pairs, gains, natural, strict=True)
         ]
         return sorted(found, key=lambda own: -own.gain)
 
-    def cuts(self) -> list[Cut]:
-        """Return components in halves, the best first."""
-        return self._halved([((k, k), share) for k, share in enumerate(self.shares)])
+    def deletions(self) -> list[tuple[int, float]]:
+        """Return each component with what it gains to delete it and leave the others as they are, the best first."""
+        left = np.maximum(1.0 - self.shares, np.finfo(float).tiny)
+        gains = np.log(left) @ self.weights + self.costs
+        return [(int(k), float(gains[k])) for k in np.argsort(-gains, kind="stable")]
+
+    def cuts(self, each: int = _CUTS) -> list[Cut]:
+        """Return components in halves, the best first: so many of each at the most."""
+        return self._halved([((k, k), share) for k, share in enumerate(self.shares)], each)
+
+    def further(self, cuts: Sequence[Cut], steps: int) -> list[Cut]:
+        """Return cuts after more updates of their halves."""
+        begun = []
+        for own in cuts:
+            first = _first_of(own.natural)
+            whole = self.shares[list(set(own.places))].sum(axis=0)
+            begun.append(replace(own, natural=np.stack([whole * first, whole * (1 - first)])))
+        return sorted(self._settled(begun, steps), key=lambda own: -own.gain)
 
     def recuts(self, merges: Sequence[Merge]) -> list[Cut]:
         """Return pairs of components cut into other halves, the best first."""
         pairs = ((own.into, own.taken) for own in merges)
         return self._halved([(pair, self.shares[pair[0]] + self.shares[pair[1]]) for pair in pairs])
 
-    def _halved(self, wholes: Sequence[tuple[tuple[int, int], Array]]) -> list[Cut]:
+    def _halved(self, wholes: Sequence[tuple[tuple[int, int], Array]], each: int = _CUTS) -> list[Cut]:
         """Return halves, the best first, of what is cut: the places of both halves, and the rows that they take."""
         found: list[Cut] = []
         for places, share in wholes:
             inside = np.flatnonzero((share > _SURE) & (self.weights > 0))
-            for half in halves(self._points[inside], self.weights[inside], _CUTS):
+            for half in halves(self._points[inside], self.weights[inside], each):
                 first = np.full(len(share), 0.5)
                 first[inside] = half
                 found.append(Cut(places, 0.0, np.stack([first * share, (1 - first) * share])))
-        return sorted(self._settled(found), key=lambda own: -own.gain) if found else []
+        return sorted(self._settled(found, _STEPS), key=lambda own: -own.gain) if found else []
 
     def swapped(self, swaps: Sequence[Swap]) -> AscentState:
         """Return the state after swaps of different components: what rows say then, and the globals after that."""
@@ -237,16 +199,18 @@ class Mixture:
         moved = updated_globals(updated_globals(self._given(self.state, natural)))
         return begin(moved.problem, moved.q, moved.rows)
 
-    def _settled(self, cuts: Sequence[Cut]) -> list[Cut]:
+    def _settled(self, cuts: Sequence[Cut], steps: int) -> list[Cut]:
         """Return cuts whose rows are given to the halves, after a few updates of these."""
         places = np.array([own.places for own in cuts]).T.ravel()
         taken = np.stack([own.natural for own in cuts], axis=1)
-        whole, natural = taken.sum(axis=0), taken
-        for _ in range(_STEPS):
-            natural = self._taking(taken.reshape(-1, taken.shape[-1]), places).reshape(taken.shape)
-            first = 1 / (1 + np.exp(np.clip(natural[1] - natural[0], -_LARGEST, _LARGEST)))
+        whole, natural, costs = taken.sum(axis=0), taken, np.zeros(places.shape)
+        for _ in range(steps):
+            natural, costs = self._taking(taken.reshape(-1, taken.shape[-1]), places)
+            natural = natural.reshape(taken.shape)
+            first = _first_of(natural)
             taken = np.stack([whole * first, whole * (1 - first)])
-        gains = self._changes(1.0 - whole, natural)
+        before = [self.costs[list(set(own.places))].sum() for own in cuts]
+        gains = self._changes(1.0 - whole, natural) + before - costs.reshape(2, -1).sum(axis=0)
         return [
             replace(own, gain=float(gains[i]), natural=natural[:, i].copy()) for i, own in enumerate(cuts)
         ]
@@ -270,8 +234,8 @@ class Mixture:
                     found.setdefault(frozenset(pair), pair)
         return list(found.values())
 
-    def _taking(self, taken: Array, places: AnyArray) -> Array:
-        """Return the logits of components that take so much of each row, (m, n).
+    def _taking(self, taken: Array, places: AnyArray) -> tuple[Array, Array]:
+        """Return the logits of components that take so much of each row, (m, n), and what they cost, (m,).
 
         Parameters
         ----------
@@ -281,7 +245,7 @@ class Mixture:
             Components in whose places they are found, (m,), from whose points they are measured: they have their prior
             probabilities in proportion to the rows they take.
         """
-        found = np.empty_like(taken)
+        found, costs = np.empty_like(taken), np.zeros(len(taken))
         every = np.empty_like(self.natural)
         left = np.arange(len(taken))
         while left.size:
@@ -290,14 +254,25 @@ class Mixture:
             some = left[here]
             every[...] = self.shares
             every[now] = taken[some]
-            state = self._given(replaced(self.state, problem=self._of_components), every)
-            for _ in range(min(len(self.components.own), 2)):
-                state = updated_globals(state)
+            state = self.given_components(every)
+            costs[some] = 0.0 if self.cost is None else self.cost(state)[now]
             found[some] = self._natural(replaced(state, problem=self.state.problem))[now]
             left = np.delete(left, here)
         shares = (taken @ self.weights + _EMPTY) / (self.counts[places] + _EMPTY)
         found += np.log(shares)[:, None]
-        return found
+        return found, costs
+
+    def given_components(self, shares: Array) -> AscentState:
+        """Return the state with the globals of the components updated to shares of the rows, (K, n)."""
+        state = self._given(replaced(self.state, problem=self._of_components), shares)
+        for _ in range(min(len(self.components.own), 2)):
+            state = updated_globals(state)
+        return state
+
+    @cached_property
+    def costs(self) -> Array:
+        """What each component costs where the mixture is, (K,)."""
+        return np.zeros(self.components.size) if self.cost is None else self.cost(self.state)
 
     @cached_property
     def _of_components(self) -> Problem:
@@ -335,16 +310,6 @@ class Mixture:
         return np.log(np.maximum(total, np.finfo(float).tiny)) @ self.weights
 
 
-def points_of(table: FeatureTable, rows: RowMap) -> Array:
-    """Return what rows may be cut by: their features that are not squares, (n, d)."""
-    features = zip(table.features, table.slices, strict=True)
-    every = [(own, where) for own, where in features if own.source is not None and not own.is_tallied]
-    chosen = [where for own, where in every if not own.is_square] or [where for _, where in every]
-    found = np.zeros((rows.source.n_rows, sum(own.stop - own.start for own in chosen)))
-    scratch = Workspace()
-    for bounds in blocks_of(rows.model, rows.source) if chosen else ():
-        block = rows_at(rows.source, bounds, every=True)
-        values = np.empty((table.n_dense, block.n_rows))
-        table.fill(block.columns, values, scratch)
-        found[block.where] = np.concatenate([values[own] for own in chosen]).T
-    return found
+def _first_of(natural: Array) -> Array:
+    """Return the share of the first half in each row of logits of both, (2, ...)."""
+    return 1 / (1 + np.exp(np.clip(natural[1] - natural[0], -_LARGEST, _LARGEST)))
