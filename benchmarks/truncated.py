@@ -37,8 +37,8 @@ DENSE = 12
 """Passes with all responsibilities after which a fit that ends with few counts as at its dense optimum."""
 
 PASSES = (
-    "table               K    L   kernel  seed       bare  median pass  bare/pass  bare/shortest  bare/mean  whole fit  "
-    "nats a row below dense"
+    "table               K    L   kernel  seed       bare  median pass  bare/pass  bare/shortest  bare/mean  "
+    "whole fit  nats a row below dense"
 )
 WHOLE = (
     "table                 rows    K  seed       bare    start  reached  passes    whole        end    dense"
