@@ -6,8 +6,8 @@ row is the best one that is zero elsewhere,
 .. math:: q(z_n = k) \propto \exp(\eta_{nk}), \quad k \in C; \qquad
           \max_q \{\langle \eta_n \rangle + H(q)\} = \log \sum_{k \in C} \exp(\eta_{nk}),
 
-so the objective is a bound whatever the sets are. A set is exchanged for another one of the same size only where that
-raises the sum of these over the rows of the cell, with the present globals: so the objective never falls.
+so the objective is a bound whatever the sets are. Sets are exchanged only where that raises the sum of these over the
+rows of all cells, with the present globals: so the objective never falls.
 
 Sources: Lücke and Eggert, "Expectation truncation" (2010); Forster and Lücke, "Can clustering scale sublinearly with
 its clusters?" (2018), where each row has a set of its own.

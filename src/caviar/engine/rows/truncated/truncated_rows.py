@@ -29,8 +29,8 @@ _ORDERED = 4096
 class TruncatedRows(IndependentRows):
     """What a compiled model does with a block of rows, each of which has few responsibilities that are not zero.
 
-    The first passes over a block ask all components for all rows, and find the sets; later ones ask the members of each
-    cell's set, and of some cells a few of a neighbour. All are asked again ever more rarely.
+    The first pass over a block searches for the sets; later ones ask the members of each cell's set. Searches come ever
+    more rarely.
 
     Attributes
     ----------
