@@ -306,7 +306,9 @@ def test_what_a_fit_may_cost_counts_the_fits_that_it_continues(monkeypatch):
     monkeypatch.setattr("caviar.engine.response.cost._ALWAYS", 0.0)
     model, data = cv.models.gaussian_mixture(2, 2), overlapping()
     labels = np.arange(300) % 2
-    first = model.fit(data, init={"z": np.where(data["x"][:, 0] > 2.0, 1, labels)}, accelerate=False, tol=1e-9)
+    first = model.fit(
+        data, init={"z": np.where(data["x"][:, 0] > 2.0, 1, labels)}, accelerate=False, tol=1e-9
+    )
     assert first.n_iter > 20
     again = model.fit(data, init={name: first[name] for name in first})
     assert again.n_iter < 5
