@@ -317,7 +317,7 @@ class Model(ShownAsGraph):
         """
         check_settings(max_iter, tol, n_restarts)
         met, sample_weight, is_own = of_its_own(self._met(data, prior), sample_weight)
-        n_before, init = self._beginning(init, met.names, prior)
+        before, init = (0, init) if prior is None and isinstance(init, str) else self._begun(init, met, prior)
         bound = bound_of(self, met, sample_weight, data_plate, factors, (point, order))
         problem = self._problem(bound, point, factors, order, thorough=max_iter == 0)
         wanted = Wanted(uncertainty, met.values, sample_weight, executor, as_executor(None)).checked(problem)
@@ -354,17 +354,17 @@ class Model(ShownAsGraph):
             ends.traces,
             looks_at(bound, row_map, met.values, self._row_names, prior, is_own),
             wanted.after(best, problem, row_map, stated.settles, prior),
-            n_before,
+            before,
         )
 
-    def _beginning(
-        self, init: str | Mapping[str, Any] | Posterior, names: Names, prior: Posterior | None
+    def _begun(
+        self, init: str | Mapping[str, Any] | Posterior, met: NamedData, prior: Posterior | None
     ) -> tuple[int, str | Mapping[str, Any]]:
         """Return where a fit begins, after the iterations of the fit that it continues."""
         if isinstance(init, Posterior):
             return init._n_iter_in_all, {name: init[name] for name in init}
         if isinstance(init, Mapping):
-            return 0, by_names(self.axes, names, init)
+            return 0, by_names(self.axes, met.names, init)
         return 0, "prior" if prior is not None and isinstance(init, str) and init == "auto" else init
 
     def _met(self, data: Any, prior: Posterior | None) -> NamedData:

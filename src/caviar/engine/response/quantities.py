@@ -33,9 +33,6 @@ _UNSETTLED = 1.0
 _SADDLE, _NEARLY_FLAT = -1e-7, 1e-4
 """Eigenvalue below which there is no covariance, and size below which it may be 0 if the fit went on."""
 
-_NONE = np.finfo(float).tiny
-"""Variance of a number that is known."""
-
 _TELLING = 0.05
 """Share of a direction from which on a variable is named with it."""
 
@@ -358,9 +355,15 @@ class Response:
         if operator.rows_are_apart or self._are_points.any() or not operator.is_formed_at_once:
             return []
         variances = {name: self.variance(name) for name in names}
-        wider = {name: own / np.maximum(self.within(name), _NONE) for name, own in variances.items()}
-        every = ((float(own), name, place) for name, each in wider.items() for place, own in enumerate(each))
-        widest = sorted((own for own in every if np.isfinite(own[0])), reverse=True)[:n]
+        widest = sorted(
+            (
+                (float(own / within), name, place)
+                for name, each in variances.items()
+                for place, (own, within) in enumerate(zip(each, self.within(name), strict=True))
+                if np.isfinite(own) and 0 < within < np.inf
+            ),
+            reverse=True,
+        )[:n]
         if not widest:
             return []
         sds = np.sqrt([variances[name][place] for _, name, place in widest])

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..._errors import CaviarError, CaviarWarning, DataError, ModelError
 from ...engine.ascent.problem import Problem
+from ...engine.response.solutions.chosen import ALWAYS_FORMED
 from ...engine.rows.row_map import RowMap
 from .known import Corrected, MeanField, Source, Tell, Uncertainty, Widths
 
@@ -196,7 +197,10 @@ class Asked(Pending):
     """What it asks for."""
 
     def _told(self, posterior: Any, response: Any, left_out: Collection[str]) -> Widths:
-        return self._with_doubt_of_series(posterior, response, super()._told(posterior, response, left_out))
+        widths = super()._told(posterior, response, left_out)
+        # of fewer coordinates second order itself can be asked for
+        is_large = response._response.size > ALWAYS_FORMED
+        return self._with_doubt_of_series(posterior, response, widths) if is_large else widths
 
     def begun(self, posterior: Any) -> Uncertainty:
         found = _found(
