@@ -453,6 +453,12 @@ def test_a_summary_has_the_most_probable_words_of_each_topic_the_largest_first(m
     assert "word 3" in str(numbers.summary())
 
 
+def test_a_scanned_table_of_counts_is_refused_with_what_would_do(tmp_path):
+    (tmp_path / "counts.csv").write_text("goal,law\n3,0\n0,2\n")
+    with pytest.raises(cv.DataError, match=r"table of scan\(...\).*scan_documents.*read_csv"):
+        cv.LatentDirichletAllocation(2).fit(cv.scan(tmp_path / "counts.csv"))
+
+
 @pytest.mark.parametrize("kind", [list, np.array, pd.Series], ids=["list", "array", "series"])
 def test_texts_are_refused_with_how_to_count_their_words(kind):
     with pytest.raises(cv.DataError, match=r"X has a text in row 0.*count_words\(texts\).*vocabulary="):

@@ -87,6 +87,21 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: cv.Categorical("c", cv.probit(A)),
         f"'probabilities' of Categorical 'c' takes no link: probit(Normal('a')) {BELONGS}",
     ),
+    "of counts": (
+        lambda: cv.Multinomial("c", None, cv.stick_breaking(A)),
+        "'probabilities' of Multinomial 'c' takes no link: stick_breaking(Normal('a')) is the probabilities "
+        "of one label in each row, as in Categorical('y', ...). Counts of K categories are K - 1 binary "
+        "counts, each of what the earlier categories have left: Binomial('y', Data('left', plates=(obs, "
+        "cut)), logistic(eta), plates=(obs, cut)), with the counts of the first K - 1 categories, left = "
+        "total - the counts before, and the predictor eta of stick_breaking(eta)",
+    ),
+    "times a number 0 or 1": (
+        lambda: _y(cv.Bernoulli("there", 0.5) * cv.Beta("p", 1, 1)),
+        "'probability' of Bernoulli 'y' takes no sum or product; use its logistic(...) or probit(...), which "
+        "is a probability. For a chance that only some rows have, as animals that are there, let a label "
+        "choose it: p[z] with z = Categorical('z', Dirichlet('share', [1, 1]), plates=obs) and p = Beta('p', "
+        "[1e-6, 1], [1e6, 1], plates=Plate('there', 2)), whose first chance is about 0",
+    ),
     "in a Beta": (
         lambda: cv.Beta("b", cv.probit(A), 1.0),
         f"'a' of Beta 'b' takes no link: probit(Normal('a')) {BELONGS}",
@@ -166,3 +181,24 @@ def test_a_predictor_in_the_place_of_a_size_is_told_that_the_mean_comes_first(wr
     eta = cv.Normal("a", 0, 1) * cv.Data("x", plates=cv.Plate("obs"))
     with pytest.raises(cv.ModelError, match=r"comes first: NegativeBinomial\('y', mean, size\)"):
         cv.NegativeBinomial("y", 2.0, wrap(eta), plates=cv.Plate("obs"))
+
+
+def test_what_counts_and_chances_are_refused_for_can_be_stated_as_the_messages_say():
+    """Three counts of sticks that the binary counts agree with, and the probabilities of animals that are there."""
+    rng, obs, cut = np.random.default_rng(0), cv.Plate("obs"), cv.Plate("cut", 2)
+    counts = rng.multinomial(100, [0.5, 0.2, 0.3], size=30)
+    eta = cv.Normal("eta", 0.0, 0.01, plates=cut)
+    left = counts.sum(axis=1, keepdims=True) - np.cumsum(counts, axis=1) + counts
+    y = cv.Binomial("y", cv.Data("left", plates=(obs, cut)), cv.logistic(eta), plates=(obs, cut))
+    first, second = 1 / (1 + np.exp(-cv.Model(y).fit({"y": counts[:, :2], "left": left[:, :2]}).mean("eta")))
+    np.testing.assert_allclose(
+        [first, (1 - first) * second], counts[:, :2].sum(axis=0) / counts.sum(), atol=2e-3
+    )
+    there = rng.random(400) < 0.6
+    seen = (rng.random((400, 6)) < 0.5) * there[:, None]
+    chance = cv.Beta("p", [1e-6, 1], [1e6, 1], plates=cv.Plate("there", 2))
+    z = cv.Categorical("z", cv.Dirichlet("share", [1, 1]), plates=obs)
+    occasions = cv.Bernoulli("seen", chance[z], plates=(obs, cv.Plate("occasion", 6)))
+    posterior = cv.Model(occasions).fit({"seen": seen * 1}, seed=0, uncertainty="mean_field")
+    assert posterior["p"].mean[1] == pytest.approx(0.5, abs=0.04)
+    assert posterior["share"].mean[1] == pytest.approx(there.mean(), abs=0.02)

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from .._errors import DataError
 from .._typing import AnyArray
-from ..data import WordCounts
+from ..data import LazyTable, WordCounts
 from ..data.rows import on_host
 from ..datasets import Corpus
 from ._given_tables import quiet, require_table, validated, words_told
@@ -69,8 +69,14 @@ def refuse_texts(X: Any) -> None:
     Raises
     ------
     DataError
-        If the first document is a text, or X has counts and words, as a Corpus or WordCounts.
+        If the first document is a text, X has counts and words, as a Corpus or WordCounts, or is read in blocks.
     """
+    if isinstance(X, LazyTable):
+        raise DataError(
+            "X is a table of scan(...), which topics do not read: documents that are larger than memory come from "
+            "scan_documents(...); a table of counts that fits into memory is an array, a sparse matrix or a DataFrame, "
+            "as from pandas.read_csv or read_parquet"
+        )
     if isinstance(X, Corpus | WordCounts):
         raise DataError(
             f"X is a {type(X).__name__}, counts of words together with the words: give vocabulary=X.words to the "

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["instead_of_link"]
+__all__ = ["INSTEAD_OF_ABSENT", "instead_of_link"]
+
+INSTEAD_OF_ABSENT = (
+    ". For a chance that only some rows have, as animals that are there, let a label choose it: p[z] with z = "
+    "Categorical('z', Dirichlet('share', [1, 1]), plates=obs) and p = Beta('p', [1e-6, 1], [1e6, 1], "
+    "plates=Plate('there', 2)), whose first chance is about 0"
+)
+"""In place of a number 0 or 1 times a chance."""
 
 _OF_EXPONENTIALS = {
     "precision": "the exponential of a predictor has no update as a precision. A variance that changes in time has "
@@ -17,6 +24,13 @@ _LINEAR = "a mean is linear in its variables, so {link!r} has no update there. "
 _LOGARITHM = (
     "the exponential of a predictor has no update there. Take the logarithm of positive data, "
     "Normal('log {name}', predictor, Gamma('tau', 1, 1)), or a number for each group, {slot}[Data('group', plates=...)]"
+)
+
+_OF_COUNTS = (
+    "{link!r} is the probabilities of one label in each row, as in Categorical('y', ...). Counts of K categories are "
+    "K - 1 binary counts, each of what the earlier categories have left: Binomial('y', Data('left', "
+    "plates=(obs, cut)), logistic(eta), plates=(obs, cut)), with the counts of the first K - 1 categories, "
+    "left = total - the counts before, and the predictor eta of stick_breaking(eta)"
 )
 
 
@@ -42,6 +56,8 @@ def instead_of_link(family: str, slot: str, link: object, is_probability: bool) 
         return (_LINEAR + data).format(link=link)
     if is_probability:
         return ""
+    if family == "Multinomial" and slot == "probabilities":
+        return _OF_COUNTS.format(link=link)
     if family == "Gamma":
         return _LOGARITHM.format(name="y", slot=slot)
     return _OF_EXPONENTIALS.get(slot, "")

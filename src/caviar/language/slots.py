@@ -13,7 +13,7 @@ from .._typing import Array
 from ..families.tabulated import can_be_tabulated
 from .algebra import Diagonal, Link, LinkOfProbability, Predictor, as_predictor
 from .constants import Constant, as_known, refuse_link
-from .instead_of_links import instead_of_link
+from .instead_of_links import INSTEAD_OF_ABSENT, instead_of_link
 from .nodes import Data, Expression, Indexed, Label, Node, Part, placed
 from .plates import Plate
 from .roles import (
@@ -91,6 +91,16 @@ def _where(owner: Stated, slot: str) -> str:
     return f"'{slot}' of {type(owner).__name__} '{owner.name}'"
 
 
+def _may_be_absent(value: object) -> bool:
+    """Whether something is a product of a number 0 or 1 and others."""
+    several = [own.operands for own in value.addends] if isinstance(value, Predictor) else []
+    nodes = [[own.node if isinstance(own, Indexed) else own for own in operands] for operands in several]
+    return any(
+        len(own) > 1 and any(isinstance(node, Stated) and node.is_zero_or_one for node in own)
+        for own in nodes
+    )
+
+
 def _is_complement(value: object) -> bool:
     """Whether it is 1 minus a variable."""
     return (
@@ -138,6 +148,8 @@ def as_expression(
                 remedy = "use its logistic(...) or probit(...), which is a probability"
                 if _is_complement(value):
                     remedy += ". For 1 - p model the other outcome: p is the probability of 1 - y = 1"
+                elif _may_be_absent(value):
+                    remedy += INSTEAD_OF_ABSENT
             raise ModelError(f"{where} takes no sum or product; {remedy}")
         return value
     if isinstance(value, Link):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -93,18 +93,22 @@ class InverseWishart(Spread):
         :math:`\nu`.
     inverse_scale
         B, (q, q).
+    each
+        The same with the degrees of freedom of each effect, which its standard deviation has.
     """
 
     df: float
     inverse_scale: Array
+    each: tuple[InverseWishart, ...] = ()
 
     @classmethod
     def of(cls, posterior: Any, name: str) -> InverseWishart:
         """Return that of a precision in a posterior: its factor, as wide as the posterior shows it.
 
-        If that is wider than the factor, the degrees of freedom are fewer. The standard deviations keep the means that
-        they have under the factor; in sleepstudy these are nearer to those of a Gibbs sampler (27.8 and 6.6; 27.3 and
-        6.6) than with the mean of the precision kept (30.2 and 7.2).
+        If that is wider than the factor, the degrees of freedom are fewer: of each standard deviation its own, because
+        one effect may be well known beside another that may be zero, but no fewer than on average. The standard
+        deviations keep the means that they have under the factor; in sleepstudy these are nearer to those of a Gibbs
+        sampler (27.8 and 6.6; 27.3 and 6.6) than with the mean of the precision kept (30.2 and 7.2).
         """
         factor, sd = posterior[name], np.asarray(posterior.sd(name))
         if sd.ndim == 0:
@@ -115,8 +119,11 @@ class InverseWishart(Spread):
             of_factor = np.sqrt(2.0 / factor.df) * np.diagonal(factor.mean)
         # with one degree of freedom less the mean of a standard deviation would be infinite
         least = len(own.inverse_scale) + 1.0
-        df = max(own.df * float(np.mean((of_factor / shown) ** 2)), least)
-        return own if own.df <= least else own._with_df(df)
+        if own.df <= least:
+            return own
+        every = own.df * (of_factor / shown) ** 2
+        joint = own._with_df(max(float(np.mean(every)), least))
+        return replace(joint, each=tuple(own._with_df(max(float(df), joint.df)) for df in every))
 
     def _with_df(self, df: float) -> InverseWishart:
         """Return that with other degrees of freedom and the same means of the standard deviations."""
@@ -130,8 +137,9 @@ class InverseWishart(Spread):
 
         A variance is an inverse Gamma number with shape :math:`(\nu - q + 1)/2` and scale :math:`B_{kk} / 2`.
         """
-        shape = 0.5 * (self.df - len(self.inverse_scale) + 1.0)
-        for scale in 0.5 * np.diagonal(self.inverse_scale):
+        for place, own in enumerate(self.each or (self,) * len(self.inverse_scale)):
+            shape = 0.5 * (own.df - len(own.inverse_scale) + 1.0)
+            scale = 0.5 * own.inverse_scale[place, place]
             lower, upper = np.sqrt(scale / gammaincinv(shape, [0.5 + level / 2, 0.5 - level / 2]))
             mean = np.sqrt(scale) * np.exp(gammaln(shape - 0.5) - gammaln(shape)) if shape > 0.5 else np.inf
             variance = scale / (shape - 1.0) - mean**2 if shape > 1.0 else np.inf

@@ -44,11 +44,14 @@ def doubt_of(posterior: Any, pending: Any, shown: Uncertainty) -> str:
     names = separating_of(problem, posterior._factors, most=np.inf, is_normal_apart=False)
     if not names:
         return ""
-    can_be_mended = len(names) <= MOST_DIMENSIONS and sum(bool(own.members) for own in problem.order) == 1
+    n_numbers = sum(int(np.size(posterior._factors[name].mean)) for name in names)
+    can_be_mended = n_numbers <= MOST_DIMENSIONS and sum(bool(own.members) for own in problem.order) == 1
     mend = _MEND if can_be_mended else ""
     if not problem.rows.maximises:
+        # of a matrix the mean width of its numbers is shown for all
+        ways = "too narrow" if n_numbers == len(names) else "too narrow or too wide"
         return (
-            f"Those of {', '.join(names)} may be too narrow: in trials 90% intervals of the precision between groups "
+            f"Those of {', '.join(names)} may be {ways}: in trials 90% intervals of the precision between groups "
             f"contained 56% to 90%.{mend}"
         )
     if _PASSES * operations_of_a_pass(problem, row_map.source.n_rows) > _OPERATIONS:

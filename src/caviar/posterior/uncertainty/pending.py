@@ -256,7 +256,7 @@ class AskedIntegrated(Asked):
             "the others independent, or their weights are poor"
         )
         warnings.warn(message, CaviarWarning, stacklevel=4)
-        return super().begun(posterior)
+        return self._doubted(posterior, super().begun(posterior))
 
 
 ASKED: Mapping[str, type[Asked]] = {own.of: own for own in (Asked, AskedToSecondOrder, AskedIntegrated)}
