@@ -248,3 +248,13 @@ def test_the_estimator_gives_its_arguments_to_all_fits():
 def test_an_estimator_that_does_not_fit_is_refused(arguments, message):
     with pytest.raises(cv.ParameterError, match=message):
         cv.compare_mixtures(MIXED, 2, **arguments)
+
+
+def test_words_are_refused_with_the_estimator_that_takes_them():
+    table = {"size": [1.0, 2.0, 3.0], "kind": ["a", "b", "a"]}
+    frame = pytest.importorskip("pandas").DataFrame(table)
+    with pytest.raises(
+        cv.DataError, match=r"or give estimator=MixedMixture\(\), which takes columns of texts"
+    ):
+        cv.compare_mixtures(frame, [1])
+    assert len(cv.compare_mixtures(frame, [1], estimator=cv.MixedMixture(max_iter=2), n_init=1).rows) == 1

@@ -184,8 +184,10 @@ def _are_quiet(nans: AnyArray) -> bool:
 
 
 @contextmanager
-def words_told(X: Any) -> Iterator[None]:
+def words_told(X: Any, instead: str = "use MixedMixture") -> Iterator[None]:
     """Turn the refusal of a table with words into one that names the column, those of numbers, and what takes words.
+
+    ``instead`` says how to take the latter.
 
     Raises
     ------
@@ -201,11 +203,11 @@ def words_told(X: Any) -> Iterator[None]:
             raise
         name, (row, word) = next(iter(words.items()))
         good = [str(other) for other in firsts if other not in words]
-        numbers = f"choose the columns of numbers, {listed(good)}, or use" if good else "use"
+        numbers = f"choose the columns of numbers, {listed(good)}, or {instead}" if good else instead
         which = named(name) if isinstance(name, str) else name
         raise DataError(
-            f"column {which} of X does not contain numbers: it has {named(word)} in row {row}; {numbers} "
-            f"MixedMixture, which takes columns of texts as categories"
+            f"column {which} of X does not contain numbers: it has {named(word)} in row {row}; {numbers}, "
+            f"which takes columns of texts as categories"
         ) from error
 
 

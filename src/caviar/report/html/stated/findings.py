@@ -103,8 +103,8 @@ def _told_by_draws(found: Any, n_draws: int, title: str, more: str) -> dict[str,
         return finding("note", title, text)
     if found.pareto_k + found.pareto_k_error >= 0.5:
         text = (
-            f"This fit seems close to the exact posterior; a report with {more} makes it certain. ({figure}; below 0.5 "
-            f"is close.)"
+            f"This fit seems close to the exact posterior; write the report with {more} to be sure. ({figure}; below "
+            f"0.5 is close.)"
         )
         return finding("info", title, text)
     return finding("good", title, f"This fit is close to the exact posterior. {near}. ({figure}.)")
