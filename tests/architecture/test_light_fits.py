@@ -16,6 +16,7 @@ import pytest
 
 import caviar as cv
 from caviar.fitting import model as fitting
+from caviar.fitting import restarts
 
 SOURCE = str(Path(cv.__file__).parent)
 X = cv.datasets.load_faithful().values
@@ -86,8 +87,8 @@ def ten_variables() -> tuple[cv.Model, dict[str, Any]]:
 
 def test_a_statement_and_its_compilation_are_few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = Calls()
-    for name in ("ascend", "given_start"):
-        monkeypatch.setattr(fitting, name, calls.leaving_out(getattr(fitting, name)))
+    for module, name in ((fitting, "ascend"), (restarts, "given_start")):
+        monkeypatch.setattr(module, name, calls.leaving_out(getattr(module, name)))
 
     def fit() -> None:
         model, data = ten_variables()

@@ -81,7 +81,7 @@ def test_a_search_interrupted_before_its_first_end_says_what_was_kept_and_how_it
 
     path, command = tmp_path / "run.ckpt", ("fit", eruptions, *SEARCH)
     with monkeypatch.context() as patch:
-        patch.setattr("caviar.fitting.model.data_start", stopped)
+        patch.setattr("caviar.fitting.restarts.data_start", stopped)
         without = run(*command)
         kept = run(*command, "--checkpoint", path, "-o", tmp_path / "m.caviar")
     assert (without.exit_code, kept.exit_code) == (1, 1)

@@ -3,12 +3,13 @@
 import numpy as np
 
 import caviar as cv
-from caviar.engine.ascent.driver import Settings
+from caviar.engine.ascent.driver import Settings, ascend
 from caviar.engine.ascent.problem import statistics_of
 from caviar.engine.ascent.schedules.batch import Batch
 from caviar.engine.binding.bind import bind
 from caviar.engine.rows.row_map import RowMap
 from caviar.execution import Threads
+from caviar.fitting.restarts import beginning
 from caviar.fitting.rows import rows_of
 
 __all__ = ["hard", "reached", "strict", "sums", "uneven_weights"]
@@ -25,7 +26,8 @@ def reached(model, data, *, weights=None, point=(), n_iter=3, init="auto"):
     row_map = RowMap(problem.rows, rows_of(problem.bound), Threads())
     settings = Settings(max_iter=n_iter, tol=0.0)
     with row_map.executor.session():
-        result = model._ascend(problem, row_map, init, np.random.SeedSequence(0), settings, Batch(None), None)
+        begun = beginning(problem, row_map, init, np.random.SeedSequence(0), settings)
+        result = ascend(Batch(None), begun, settings)
     return result.problem, result.q, row_map
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
+from caviar.fitting import model, restarts
 
 
 def _model():
@@ -13,14 +14,15 @@ def _model():
 
 
 def _failing(monkeypatch, numbers):
-    begun = cv.Model._begun
+    begin = restarts.beginning
 
-    def fail(self, problem, row_map, init, seed, settings):
+    def fail(problem, row_map, init, seed, settings):
         if settings.restart in numbers:
             raise cv.ImproperError(f"start {settings.restart} failed")
-        return begun(self, problem, row_map, init, seed, settings)
+        return begin(problem, row_map, init, seed, settings)
 
-    monkeypatch.setattr(cv.Model, "_begun", fail)
+    monkeypatch.setattr(restarts, "beginning", fail)
+    monkeypatch.setattr(model, "beginning", fail)
 
 
 def test_the_others_are_kept(monkeypatch):

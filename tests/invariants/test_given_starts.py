@@ -206,7 +206,7 @@ def test_wrong_values_are_refused_before_a_start_from_the_data_is_made(monkeypat
     def started(*_: Any) -> None:
         raise AssertionError("the data were looked at")
 
-    monkeypatch.setattr("caviar.fitting.model.data_start", started)
+    monkeypatch.setattr("caviar.fitting.restarts.data_start", started)
     model = cv.models.gaussian_mixture(2, 2)
     data = {"x": np.random.default_rng(0).normal(size=(50, 2))}
     for init in (

@@ -154,3 +154,12 @@ def test_each_group_begins_at_the_better_clusters() -> None:
     is_clear = np.abs(gain) > 5
     np.testing.assert_allclose(better[is_clear], each.max(axis=0)[is_clear], rtol=1e-10)
     np.testing.assert_array_equal(begun(problem, *labels[::-1]).elbo, better)
+
+
+def test_known_variances_of_columns_are_fitted_in_a_batch():
+    """Sums over the rows that nothing hidden enters, by column, have a value for each group."""
+    rng = np.random.default_rng(3)
+    model = cv.models.unit_variance_mixture(2, 2, variance=[1.0, 0.5])
+    tables = [{"x": rng.normal(size=(40, 2)) + 5 * rng.integers(2, size=(40, 1))} for _ in range(4)]
+    alone = [model.fit(table, seed=0, tol=1e-10).elbo for table in tables]
+    np.testing.assert_allclose(cv.fit_many(model, tables, seed=0, tol=1e-10).elbo, alone, rtol=1e-8)

@@ -9,6 +9,8 @@ from thinning import amount
 import caviar as cv
 from caviar import families
 from caviar.engine.ascent.status import Status
+from caviar.fitting import model as fitting
+from caviar.fitting import restarts
 from caviar.testing import exact_kl, exact_log_evidence, exact_posterior
 from oracles.reference import known_variance
 
@@ -179,15 +181,16 @@ def test_start_that_did_not_collapse_is_preferred(monkeypatch):
     good = {"mean": families.Normal([-4.0, 4.0], [2.0, 3.0])}
     model = _stated([0.5, 0.5], 100.0, 0.0, np.inf)
 
-    ascend = cv.Model._ascend
+    begin = restarts.beginning
 
     def fit(starts):
         queue = list(starts)
-        monkeypatch.setattr(
-            cv.Model,
-            "_ascend",
-            lambda self, problem, row_map, init, *rest: ascend(self, problem, row_map, queue.pop(0), *rest),
-        )
+        for module in (restarts, fitting):
+            monkeypatch.setattr(
+                module,
+                "beginning",
+                lambda problem, row_map, init, *rest: begin(problem, row_map, queue.pop(0), *rest),
+            )
         return model.fit({"x": x}, n_restarts=len(starts), seed=0)
 
     with pytest.warns(cv.CollapseWarning):

@@ -42,7 +42,13 @@ def _counts(rng):
     }
 
 
-MODELS = [_mixture, _grid, _classes, _means_far_off, _counts]
+def _known_variances(rng):
+    """A variance for each column: sums over the rows that nothing hidden enters, by column."""
+    x = rng.normal(size=(70, 3)) + 3 * rng.integers(3, size=(70, 1))
+    return cv.models.unit_variance_mixture(3, 3, variance=[1.0, 0.5, 2.0]), {"x": x}
+
+
+MODELS = [_known_variances, _mixture, _grid, _classes, _means_far_off, _counts]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import numpy as np
 
 from .._errors import ModelError, ParameterError
 from ..language import Axis, Node, Variable, terms_of
-from .ascent.problem import CompiledRows, CompileRows, Problem
+from .ascent.problem import CompiledRows, CompileRows, Factors, Problem
 from .ascent.schedule import Ascent, Schedule, StatedSchedule
 from .ascent.schedules.auto import Auto
 from .ascent.schedules.batch import Batch
@@ -39,6 +39,7 @@ from .compiled.shared.variable import SharedVariable
 from .compiled.terms import Compiled, GlobalTerm
 from .design.features import Source
 from .factorisation import APART, apart, local_factors
+from .groups.side_by_side import SideBySide
 from .local.categorical import CategoricalFactor
 from .local.local_factor import LocalFactor
 from .rows.e_step import IndependentRows
@@ -292,9 +293,13 @@ def _documents(
     return CompiledRows(compiled, rows, {}, Documents(bound, rows))
 
 
-def several(problem: Problem) -> Callable[..., Problem] | None:
-    """Return what assembles the statement of a problem repeated for several groups; None where that cannot be."""
-    return None if why_not_grouped(problem) else repeated([own.name for own in problem.point])
+def several(
+    problem: Problem, starts: Sequence[Factors], rows: RowMap, *, moves: bool = True
+) -> SideBySide | None:
+    """Return starts of a problem, given by their global factors, side by side; None where each runs by itself."""
+    if why_not_grouped(problem):
+        return None
+    return SideBySide.of(problem, repeated([own.name for own in problem.point]), starts, rows, moves=moves)
 
 
 def repeated(point: Collection[str]) -> Callable[..., Problem]:

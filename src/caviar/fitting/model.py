@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,22 +16,17 @@ from ..engine.ascent.driver import Progress, Settings, ascend, go_on
 from ..engine.ascent.impossible import refuse_impossible
 from ..engine.ascent.problem import Problem
 from ..engine.ascent.schedule import Beginning, Schedule, StatedSchedule
+from ..engine.ascent.state import AscentState, begin
 from ..engine.ascent.status import Status
-from ..engine.assemble import as_schedule, assemble, few_looks, schedule_for, several
+from ..engine.assemble import as_schedule, assemble, schedule_for
 from ..engine.binding.bound_model import BoundModel
 from ..engine.checkpoint.states import States
 from ..engine.factorisation import APART
-from ..engine.groups.side_by_side import SideBySide
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import RowMap
 from ..engine.rows.sequences import ImpossibleSequenceError
-from ..engine.starts.by_restart import chance_start, drawn_start
-from ..engine.starts.factors.prior import prior_start
-from ..engine.starts.from_data import data_start
 from ..engine.starts.from_user import given_start
-from ..engine.starts.race import Begun
 from ..engine.starts.restarts import Ends
-from ..engine.starts.trials import sample_of_start
 from ..language import Data, Label, Node, Plate, Term, Variable, prove_conjugate, terms_of, with_factors
 from ..language.structure import STRUCTURES, Structure, constants_of
 from ..names import ModelAxes, NamedData, Names, by_names, check_names, meet
@@ -44,9 +38,9 @@ from ..storage import document_of_statement, write_saved
 from .arguments import check_settings, groups_of, kept, known_names, ordered, seeds, swaps_of
 from .checkpointing import Keeper, fingerprints, flushing, keeper_of
 from .data_summary import looks_at, of_its_own
-from .ends import usable
 from .graph import ShownAsGraph
 from .progress import reporter
+from .restarts import beginning, side_by_side, usable
 from .rows import as_executor, bound_of, rows_of
 from .termination import terminating
 from .uncertainty import Wanted
@@ -508,7 +502,7 @@ class Model(ShownAsGraph):
             begun: dict[int, Beginning[Any]] = {}
             if settings.n_restarts > 1:
                 told = replace(settings, callback=callback)
-                begun = self._side_by_side(problem, row_map, init, told, schedule, keeper)
+                begun = side_by_side(problem, row_map, init, told, schedule, keeper)
             for number, own_seed in enumerate(seeds(keeper.seed, settings.n_restarts)):
                 if number < ends.n_ended:
                     continue
@@ -517,7 +511,7 @@ class Model(ShownAsGraph):
                     if keeper.state is not None:
                         result = go_on(schedule, keeper.state, own)
                     else:
-                        start = begun.get(number) or self._begun(problem, row_map, init, own_seed, own)
+                        start = begun.get(number) or beginning(problem, row_map, init, own_seed, own)
                         result = ascend(schedule, start, own)
                 except ImpossibleSequenceError as error:
                     raise DataError(str(error)) from error
@@ -538,87 +532,23 @@ class Model(ShownAsGraph):
             raise ImproperError(ends.failure)
         return ends
 
-    def _side_by_side(
-        self,
-        problem: Problem,
-        row_map: RowMap,
-        init: str | Mapping[str, Any],
-        settings: Settings,
-        schedule: Schedule[Any],
-        keeper: Keeper,
-    ) -> dict[int, Beginning[Any]]:
-        """Return where starts of small tables begin, most at the ends of passes that they make side by side."""
-        moves = schedule.batch_moves
-        is_one = settings.n_restarts - keeper.ends.n_ended < 2 or not settings.max_iter
-        if is_one or moves is None or several(problem) is None:
-            return {}
-        found: dict[int, Beginning[Any]] = {}
-        for number, seed in enumerate(seeds(keeper.seed, settings.n_restarts)):
-            try:
-                found[number] = self._begun(problem, row_map, init, seed, replace(settings, restart=number))
-            except ImproperError:
-                # it is made again in its turn, which says why
-                continue
-            except KeyboardInterrupt:
-                if not found:
-                    raise
-                first, begun = next(iter(found.items()))
-                stopped = replace(schedule.init(begun), status=Status.INTERRUPTED)
-                return {first: replace(begun, raced=stopped)}
-        # a race has brought others near their ends
-        alike = [number for number, own in found.items() if own.problem is problem and own.raced is None]
-        starts = [found[number].q for number in alike]
-        climb = SideBySide.of(problem, several, starts, row_map, moves=moves)
-        if climb is not None:
-            climb.climb(settings)
-            ends = {number: climb.reached(place, row_map) for place, number in enumerate(alike)}
-            known = {number: end for number, end in ends.items() if end is not None}
-            if any(end.status is Status.INTERRUPTED for end in known.values()):
-                # the best so far is all that is left
-                best = max(known, key=lambda number: known[number].elbo)
-                stopped = replace(known[best], status=Status.INTERRUPTED)
-                return {keeper.ends.n_ended: replace(found[best], raced=stopped)}
-            found |= {n: replace(found[n], raced=end, is_settled=True) for n, end in known.items()}
-        return found
-
-    def _begun(
-        self,
-        problem: Problem,
-        row_map: RowMap,
-        init: str | Mapping[str, Any],
-        seed: np.random.Generator | np.random.SeedSequence,
-        settings: Settings,
-    ) -> Beginning[Any]:
-        """Return where a start begins."""
-        rng = np.random.default_rng(seed)
-
-        def from_data(problem: Problem) -> Begun:
-            # the first start is the likeliest to lead far; the others are there to end elsewhere
-            sample = partial(sample_of_start, problem, row_map.source)
-            among = row_map, rng, settings.max_iter, few_looks, several
-            if settings.restart:
-                return chance_start(problem, sample(), *among, settings.restart)
-            return data_start(problem, sample, *among)
-
-        if isinstance(init, Mapping):
-            begun = given_start(problem, init, row_map, lambda: from_data(problem).start)
-        elif isinstance(init, str) and init == "prior":
-            begun = Begun((problem, drawn_start(problem, rng) if settings.restart else prior_start(problem)))
-        elif isinstance(init, str) and init == "auto":
-            begun = from_data(problem)
-        else:
-            raise ParameterError(
-                f"init is 'auto', 'prior' or a mapping from names to values, or a posterior; got {init!r}"
-            )
-        problem, q = begun.start
-        given = [v for v in problem.order if isinstance(init, Mapping) and v.name in init]
-        return Beginning(problem, q, row_map, rng, given, **begun.race)
-
 
 def assembled(model: Model, data: Mapping[str, Any], point: Sequence[str]) -> Problem:
     """Return the compiled problem of a model for arrays, as a fit has it."""
     met = model._met(data, None)
     return model._problem(bound_of(model, met, None, None, None, (point,)), point, None)
+
+
+def state_at(
+    model: Model, data: Mapping[str, Any], init: Mapping[str, Any], sample_weight: Any = None
+) -> AscentState:
+    """Return the state in which a fit with these arguments begins, as :meth:`caviar.Model.fit` takes them."""
+    met = model._met(data, None)
+    bound = bound_of(model, met, sample_weight, None, None, ((), None))
+    problem = model._problem(bound, (), None)
+    rows = RowMap(problem.rows, rows_of(problem.bound), as_executor(None))
+    begun, q = given_start(problem, init, rows).start
+    return begin(begun, q, rows)
 
 
 @dataclass(frozen=True)

@@ -320,6 +320,10 @@ class GroupedProblem:
         if by_group is not None:
             return by_group
         keys = one.contraction.keys
+        if any(self.static[key].ndim > 1 for key in keys):
+            sums = [{key: self.static[key][group] for key in keys} for group in range(self.size)]
+            known = np.array([one.contraction.value(own) for own in sums])
+            return lambda arrays: known
         counted = one.contraction.value({key: np.ones(()) for key in keys})
         # the rows of each group are all that enters it
         return lambda arrays: counted * (self.static[keys[0]] if keys else 1.0)

@@ -6,8 +6,7 @@ each start does by itself from there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import TypeAlias
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -25,9 +24,6 @@ from .ascent import GroupedEnds, GroupedState, ascend
 from .problem import Assemble, GroupedProblem, Groups
 from .starts import at_factors
 
-Several: TypeAlias = Callable[[Problem], Assemble | None]
-"""Returns what assembles the statement of a problem repeated for several groups; None where it cannot be repeated."""
-
 _MOST_NUMBERS = 2**20
 """Responsibilities of all starts together, up to which they are found side by side: of more a pass is long enough."""
 
@@ -36,10 +32,6 @@ _PLAIN, _FEW_PARAMETERS = 20, 2_000
 
 With more of them such an iteration takes as long as two, and most starts have settled before.
 """
-
-
-def by_themselves(problem: Problem) -> None:
-    """Say that starts of a problem run one after the other."""
 
 
 class SideBySide:
@@ -76,11 +68,10 @@ class SideBySide:
 
     @classmethod
     def of(
-        cls, one: Problem, several: Several, starts: Sequence[Factors], rows: RowMap, *, moves: bool
+        cls, one: Problem, assemble: Assemble, starts: Sequence[Factors], rows: RowMap, *, moves: bool
     ) -> SideBySide | None:
-        """Return the starts side by side; None where they are long fits, or cannot be a batch."""
-        assemble = several(one) if len(starts) > 1 else None
-        if assemble is None or rows.executor.host is not rows.executor:
+        """Return the starts side by side; None where they are few, long fits, or not in this process."""
+        if len(starts) < 2 or rows.executor.host is not rows.executor:
             return None
         numbers = len(starts) * rows.source.n_rows * max([own.n_rows for own in one.factors], default=1)
         return cls(one, assemble, starts, rows, moves=moves) if numbers <= _MOST_NUMBERS else None
@@ -132,6 +123,10 @@ class SideBySide:
         going = groups[[self.ends.status[place] is None for place in state.places[groups]]]
         state.ended[going] = status
         self.ends.keep(state, going)
+
+    def n_iter(self, place: int) -> int:
+        """Return the iterations that a start has made."""
+        return int(self.ends.n_iter[place])
 
     def has_settled(self, place: int) -> bool:
         """Whether a start has come to rest."""

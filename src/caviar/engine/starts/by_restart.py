@@ -22,7 +22,6 @@ from ...language import Variable
 from ..ascent.problem import Problem
 from ..ascent.schedules.truncated import Looks
 from ..binding.nested import outer_variables
-from ..groups.side_by_side import Several
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from ..topics.kind_of_rows import kind_of
@@ -31,7 +30,7 @@ from .clustering.kmeans import kmeans
 from .clustering.partitions import in_original_units, may_merge, merged, partition
 from .components.gates import Gate
 from .factors.prior import prior_point
-from .guesses.basis import Basis, Guess
+from .guesses.basis import Basis, Guess, Several
 from .guesses.clusterwise import by_regression
 from .guesses.of_states import neighbouring
 from .guesses.points import Cloud
@@ -68,7 +67,7 @@ def chance_start(
     most
         Passes over the rows that the fit makes at most.
     several
-        What tells how starts run side by side.
+        What lets starts run side by side.
     number
         Of the restart, from 1: ways to guess take turns.
     """

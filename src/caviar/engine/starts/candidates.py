@@ -10,14 +10,13 @@ import numpy as np
 from ...language import Indexed, MultivariateNormal, Normal, NormalGamma, Part, Predictor, Variable
 from ..ascent.problem import Problem, statistics_of
 from ..binding.clamped.factor import PointMass
-from ..groups.side_by_side import Several, by_themselves
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from .clustering.sequences import in_order
 from .components.gates import gates_of
 from .factors.prior import Start, prior_draw, prior_start
 from .guesses.assignment import assigned
-from .guesses.basis import Basis, Guess
+from .guesses.basis import Basis, Guess, Several, by_themselves
 from .guesses.from_labels import from_labels
 from .products.columns import Setting
 from .products.indicators import indicators_of

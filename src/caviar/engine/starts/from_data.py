@@ -13,7 +13,6 @@ from ..ascent.problem import Problem
 from ..ascent.schedules.truncated import Looks
 from ..ascent.state import begin
 from ..binding.nested import outer_variables
-from ..groups.side_by_side import Several, by_themselves
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from ..topics.kind_of_rows import kind_of
@@ -31,7 +30,7 @@ from .components.gates import gates_of
 from .exchange import exchanged
 from .factors.pooling import is_pooled
 from .factors.prior import Start, prior_start
-from .guesses.basis import Basis, Guess
+from .guesses.basis import Basis, Guess, Several, by_themselves
 from .guesses.by_chance import alike, at_random, without_labels
 from .guesses.clusterwise import by_regression
 from .guesses.in_cells import in_cells
@@ -92,7 +91,7 @@ def data_start(
     looks
         What returns passes with few responsibilities, or None where a problem has none.
     several
-        What tells how starts run side by side.
+        What lets starts run side by side.
     """
     if not problem.factors and has_nothing_to_guess(problem):
         return Begun((problem, prior_start(problem)))

@@ -20,11 +20,10 @@ from ..ascent.schedules.batch import Batch, BatchState
 from ..ascent.state import AscentState, extended
 from ..ascent.status import Status
 from ..design.keys import StatisticKey
-from ..groups.side_by_side import Several, SideBySide, by_themselves
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from .factors.prior import Start
-from .guesses.basis import Basis, Passes
+from .guesses.basis import Basis, Climb, Passes, Several, by_themselves
 
 log = logging.getLogger("caviar")
 
@@ -225,7 +224,7 @@ class Race:
         if len(left) < _SEVERAL or self.sample.is_part or not is_one:
             return None
         starts = [state.q for _, state in left]
-        climb = SideBySide.of(problem, self.several, starts, self.row_map, moves=True)
+        climb = self.several(problem, starts, self.row_map)
         return None if climb is None else Runs(self, climb, left)
 
     def run(self, state: BatchState, settings: Settings) -> BatchState | None:
@@ -335,7 +334,7 @@ class Runs:
         The starts that are in it.
     """
 
-    def __init__(self, race: Race, climb: SideBySide, left: Sequence[Runner]) -> None:
+    def __init__(self, race: Race, climb: Climb, left: Sequence[Runner]) -> None:
         self._race, self._climb, self._done = race, climb, 0
         self._begun = {id(start): (place, state) for place, (start, state) in enumerate(left)}
         self._alone: set[int] = set()
@@ -343,9 +342,9 @@ class Runs:
     def ran(self, left: Sequence[Runner], settings: Settings) -> list[Runner]:
         """Return the starts that are fits after some iterations."""
         climb, places = self._climb, [self._begun[id(start)][0] for start, _ in left]
-        before = climb.ends.n_iter[places].sum()
+        before = sum(map(climb.n_iter, places))
         climb.run([place for place in places if place not in self._alone], settings.max_iter, settings.tol)
-        self._race.passes.number += int(climb.ends.n_iter[places].sum() - before)
+        self._race.passes.number += sum(map(climb.n_iter, places)) - before
         self._done += settings.max_iter
         found = []
         for place, (start, state) in zip(places, left, strict=True):

@@ -17,7 +17,7 @@ from ...engine.ascent.status import Status
 from ...engine.design.keys import ColumnKey
 from ...engine.rows.subsample import sample_of
 from ...fitting.model import Model
-from ...fitting.states import state_at
+from ...fitting.model import state_at
 from ...language import Variable
 from ...posterior.posterior import Posterior
 from .._checkpointing import NextFit

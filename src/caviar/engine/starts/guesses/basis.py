@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from ...._typing import AnyArray, Array
 from ....language import Bernoulli, Categorical, Variable
 from ....numerics.cached import cached_property
-from ...ascent.problem import Problem
-from ...groups.side_by_side import Several
+from ...ascent.problem import Factors, Problem
 from ...local.statistics import LocalState
 from ...rows.row_map import RowMap
 from ...rows.subsample import Sample
@@ -24,6 +23,42 @@ from .points import Cloud, clouds_of, is_added, leaves_below, weights_of
 
 Guess: TypeAlias = Mapping[Variable, AnyArray]
 """Labels of some gates, whole numbers: of the rows of the sample first where they are local."""
+
+
+class Climb(Protocol):
+    """Starts that ascend side by side, known by their places."""
+
+    def run(self, places: Collection[int], n_iter: int, tol: float) -> None:
+        """Let the starts at these places ascend, for so many iterations or until they settle; the others are left."""
+        ...
+
+    def n_iter(self, place: int) -> int:
+        """Return the iterations that a start has made."""
+        ...
+
+    def has_settled(self, place: int) -> bool:
+        """Whether a start has come to rest."""
+        ...
+
+    def has_left(self, place: int) -> bool:
+        """Whether a start has left the batch without an end: it has to be made by itself."""
+        ...
+
+    def lately(self, place: int, most: int) -> tuple[float, ...]:
+        """Return the objective of a start after its last iterations, so many at the most."""
+        ...
+
+    def reached(self, place: int, rows: RowMap) -> Any:
+        """Return the state of batch ascent where a start has come to; None if a fit by itself has to make it."""
+        ...
+
+
+Several: TypeAlias = Callable[[Problem, Sequence[Factors], RowMap], Climb | None]
+"""Returns starts of a problem, given by their global factors, side by side; None where each runs by itself."""
+
+
+def by_themselves(problem: Problem, starts: Sequence[Factors], rows: RowMap) -> None:
+    """Let each start run by itself."""
 
 
 @dataclass
@@ -52,7 +87,7 @@ class Basis:
     rng
         Where random numbers come from.
     several
-        What tells how starts run side by side.
+        What lets starts run side by side.
     points
         Values of hidden locations of the rows that are guessed, rows first; the others are drawn.
     held
