@@ -378,6 +378,8 @@ def test_starts_of_a_split_that_a_cut_makes_clear_are_left_out(monkeypatch, dist
         return fit(problem, n_components, init, **arguments)
 
     monkeypatch.setattr(Problem, "fit", seen)
+    # where moves cannot be judged from sums alone, parts of the rows are fitted
+    monkeypatch.setattr(Problem, "weighed", lambda *_: None)
     X = rng.normal(size=(80, 2)) + distance * rng.integers(0, 2, (80, 1))
     assert found(X).n_components_ == (1 if is_made else 2)
     assert len(starts) > 1

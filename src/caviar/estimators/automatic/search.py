@@ -104,12 +104,13 @@ class _Search:
             accepted
             or self.settle()
             or self.try_together_of(self.split_proposals(THOROUGH))
+            or self.try_together_of(self.fitted_splits())
             or self.try_alone()
         )
 
     def try_alone(self) -> bool:
         """Try single moves from where the best mixture has settled; return whether any was accepted."""
-        accepted = self.try_all(self.split_proposals())
+        accepted = self.try_all(self.fitted_splits())
         while self.shrink():
             accepted = True
         if not accepted and self.problem.tries_anew:
@@ -131,17 +132,27 @@ class _Search:
         after = self.problem.fit(self.n_components + 1, "auto", seed=self.generator)
         return self._judged("anew", (), before, after, self.n_components + 1)
 
-    def split_proposals(self, effort: tuple[int, int] = THOROUGH) -> list[Proposal]:
-        """Return a split of each component, the best first."""
-        if self.mixture is not None:
-            if effort not in self.cuts:
-                self.cuts[effort] = cuts_of(self.mixture, effort)
-            return self.cuts[effort]
-        return self._proposed(
+    def split_proposals(self, effort: tuple[int, int]) -> list[Proposal]:
+        """Return a split of each component from sums alone, the best first."""
+        if self.mixture is None:
+            return []
+        if effort not in self.cuts:
+            self.cuts[effort] = cuts_of(self.mixture, effort)
+        return self.cuts[effort]
+
+    def fitted_splits(self) -> list[Proposal]:
+        """Return the best split of each component, the best first: from sums alone, or by fits to its rows."""
+        best: dict[tuple[int, ...], Proposal] = {}
+        fits = self._proposed(
             "split",
             [(k,) for k in range(self.n_components)],
             lambda k: split_of(k, self.responsibilities, self.sample, self.generator),
         )
+        for proposal in (*fits, *self.split_proposals(THOROUGH)):
+            known = best.get(proposal.components)
+            if known is None or proposal.gain > known.gain:
+                best[proposal.components] = proposal
+        return sorted(best.values(), key=lambda proposal: -proposal.gain)
 
     def merge_proposals(self) -> list[Proposal]:
         """Return merges of the pairs that share rows most, the best first."""
