@@ -82,6 +82,9 @@ class Problem:
     least_half: ClassVar[float] = 0.0
     """Weight of the rows of a half below which a cut of a component counts as none."""
 
+    patience: ClassVar[tuple[int, int]] = (4, 20)
+    """Iterations after which a move is given up that cannot catch up, and those that it has to at its present speed."""
+
     tries_anew: ClassVar[bool] = False
     """Whether a fit from new starts with one component more is tried where no move is left: where proposals, which take
     rows for independent, miss what tells components apart."""

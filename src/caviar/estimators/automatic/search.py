@@ -31,8 +31,8 @@ from .proposals import (
 
 _SAMPLE_ROWS = 20_000
 """Rows that proposals are made from."""
-_FIRST = 4
-"""Iterations after which a candidate is given up that cannot catch up."""
+_FIRST = 10
+"""Iterations of the best mixture on a sample, with which those of candidates are compared."""
 _MOST, _SLOW = 60, 0.01
 """Iterations of a candidate, and the share of what it has gained below which an iteration adds little: the best of all
 goes on to convergence."""
@@ -40,8 +40,6 @@ _SEARCHING = 40
 """Iterations of a candidate on a sample."""
 _HOPELESS = 1e-3
 """Loss on the sample, in nats per row, at which a move is not tried on all rows."""
-_PATIENCE = 20
-"""Iterations that a candidate is given to catch up at its present speed."""
 _NEAR, _NEAR_COSTS = 12.0, 0.6
 """Loss by itself up to which a move is tried, in nats, and as a multiple of what a component costs: that it gains with
 the others is likely enough."""
@@ -287,15 +285,15 @@ class _Search:
 
     def _fitted(self, n_components: int, start: Starts, before: float) -> Posterior:
         """Return the state after some iterations: until the ELBO has risen, or it is clear that it will not."""
-        weight = self.problem.total_weight
+        weight, (least, patience) = self.problem.total_weight, self.problem.patience
         aim = before + self.problem.slack(before)
 
         def until(event: Progress) -> bool:
             # of this iteration alone: a fit that goes on after an interruption must end where it would have
             change = event.change_per_row * weight
             if event.elbo > aim:
-                return event.iteration >= _FIRST and change < _SLOW * (event.elbo - before)
-            return event.iteration >= _FIRST and event.elbo + _PATIENCE * change < aim
+                return event.iteration >= least and change < _SLOW * (event.elbo - before)
+            return event.iteration >= least and event.elbo + patience * change < aim
 
         return self.problem.fit(n_components, start, max_iter=_MOST, until=until)
 

@@ -32,6 +32,8 @@ class SequenceProblem(Problem):
         Number of components -> the mixture of rows by themselves, with the same emissions.
     """
 
+    # a split begins with rows by themselves, and time tells its states apart only slowly
+    patience: ClassVar[tuple[int, int]] = (10, 100)
     tries_anew: ClassVar[bool] = True
     starts: Array | None = None
     mixture_of: Callable[[int], Model] | None = None
