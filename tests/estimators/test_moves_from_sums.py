@@ -7,8 +7,7 @@ import pytest
 
 import caviar as cv
 from caviar.engine.ascent.schedules.weighed import weighed
-from caviar.estimators.automatic.problem import Problem, factors_of
-from caviar.fitting.states import state_at
+from caviar.estimators.automatic.problem import Problem, factors_of, state_at
 
 PRIOR = np.eye(2)
 

@@ -13,11 +13,14 @@ from ...data import ArrayRows
 from ...engine.ascent.driver import Progress
 from ...engine.ascent.schedules.swaps import Mixture
 from ...engine.ascent.schedules.weighed import weighed
+from ...engine.ascent.state import AscentState, begin
 from ...engine.ascent.status import Status
 from ...engine.design.keys import ColumnKey
+from ...engine.rows.row_map import RowMap
 from ...engine.rows.subsample import sample_of
+from ...engine.starts.from_user import given_start
 from ...fitting.model import Model
-from ...fitting.states import state_at
+from ...fitting.rows import as_executor, bound_of, rows_of
 from ...language import Variable
 from ...posterior.posterior import Posterior
 from .._checkpointing import NextFit
@@ -179,6 +182,17 @@ class Problem:
 
 def _shape(variable: Variable) -> tuple[Any, ...]:
     return variable.dimension, tuple(plate.size for plate in variable.plates)
+
+
+def state_at(
+    model: Model, data: Mapping[str, Any], init: Mapping[str, Any], sample_weight: Any = None
+) -> AscentState:
+    """Return the state in which a fit with these arguments begins, as :meth:`caviar.Model.fit` takes them."""
+    bound = bound_of(model, model._met(data, None), sample_weight, None, None, ((), None))
+    problem = model._problem(bound, (), None)
+    rows = RowMap(problem.rows, rows_of(problem.bound), as_executor(None))
+    begun, q = given_start(problem, init, rows).start
+    return begin(begun, q, rows)
 
 
 def factors_of(posterior: Posterior) -> dict[str, Any]:

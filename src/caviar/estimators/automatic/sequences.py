@@ -12,9 +12,8 @@ from ..._typing import Array
 from ...engine.ascent.schedules.swaps import Mixture
 from ...engine.ascent.schedules.weighed import weighed
 from ...fitting.model import Model
-from ...fitting.states import state_at
 from ...posterior.posterior import Posterior
-from .problem import Problem, Starts, factors_of
+from .problem import Problem, Starts, factors_of, state_at
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ the objective, with the other globals and the rows of the other components as th
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,8 @@ def _cost_against(
     prior: AscentState, state: AscentState, components: Components
 ) -> Callable[[AscentState], Array]:
     """Return what tells the cost of each component of a state, (K,): of what they share each has an equal part."""
-    axes = {own: _axis_of(state.problem, own, prior.q[own]) for own in components.own}
+    learnt = [own for own in components.own if prior.q[own].learnt is prior.q[own]]
+    axes = {own: _axis_of(state.problem, own, prior.q[own]) for own in learnt}
     apart = [own for own, axis in axes.items() if axis is not None]
     shared = sum(float(np.sum(state.q[own].kl(prior.q[own]))) for own in axes if own not in apart)
 
@@ -51,8 +53,8 @@ def _cost_against(
     return cost
 
 
-def _axis_of(problem: Problem, own: Variable, factor: object) -> int | None:
+def _axis_of(problem: Problem, own: Variable, factor: Any) -> int | None:
     """Return the axis of the batch of a factor along which the components are; None if all are in one of it."""
     plates = chosen_plates(problem)
     (axis, *_) = (i for i, plate in enumerate(own.plates) if plate in plates)
-    return axis if len(getattr(factor, "batch_shape", ())) == len(own.plates) else None
+    return axis if len(factor.batch_shape) == len(own.plates) else None
