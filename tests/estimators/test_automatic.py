@@ -150,9 +150,10 @@ def test_superfluous_components_go_before_others_are_split():
     X = rng.normal(size=(200, 2)) + 8 * np.array([[0, 0], [1, 0], [0, 1]])[cluster]
     mixture = found(X, init_params=np.eye(9)[3 * cluster + part])
     assert mixture.n_components_ == 3
-    splits = [move for move in mixture.moves_ if move.kind == "split"]
-    assert len(splits) <= 2
-    assert not any(move.accepted for move in splits)
+    kinds = [move.kind for move in mixture.moves_ if move.accepted]
+    assert "split" not in kinds
+    shrunk = [place for place, move in enumerate(mixture.moves_) if move.accepted]
+    assert sum(move.kind == "split" for move in mixture.moves_[: shrunk[-1]]) <= len(shrunk)
 
 
 @pytest.mark.slow
@@ -378,6 +379,8 @@ def test_starts_of_a_split_that_a_cut_makes_clear_are_left_out(monkeypatch, dist
         return fit(problem, n_components, init, **arguments)
 
     monkeypatch.setattr(Problem, "fit", seen)
+    # where moves cannot be judged from sums alone, parts of the rows are fitted
+    monkeypatch.setattr(Problem, "weighed", lambda *_: None)
     X = rng.normal(size=(80, 2)) + distance * rng.integers(0, 2, (80, 1))
     assert found(X).n_components_ == (1 if is_made else 2)
     assert len(starts) > 1

@@ -206,7 +206,7 @@ class BayesianGaussianMixture(HasEvidence, GaussianEstimator):
     >>> found.n_components_
     2
     >>> found.moves_[0]
-    split   0            -> 2 components    ELBO -1306.4052 -> -1167.6496  (+138.8)  accepted
+    split   0            -> 2 components    ELBO -1306.4052 -> -1167.6498  (+138.8)  accepted
     """
 
     n_components: int | str = field(default=1, kw_only=False)

@@ -16,7 +16,6 @@ from ..engine.ascent.driver import Progress, Settings, ascend, go_on
 from ..engine.ascent.impossible import refuse_impossible
 from ..engine.ascent.problem import Problem
 from ..engine.ascent.schedule import Beginning, Schedule, StatedSchedule
-from ..engine.ascent.state import AscentState, begin
 from ..engine.ascent.status import Status
 from ..engine.assemble import as_schedule, assemble, schedule_for
 from ..engine.binding.bound_model import BoundModel
@@ -25,7 +24,6 @@ from ..engine.factorisation import APART
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import RowMap
 from ..engine.rows.sequences import ImpossibleSequenceError
-from ..engine.starts.from_user import given_start
 from ..engine.starts.restarts import Ends
 from ..language import Data, Label, Node, Plate, Term, Variable, prove_conjugate, terms_of, with_factors
 from ..language.structure import STRUCTURES, Structure, constants_of
@@ -537,18 +535,6 @@ def assembled(model: Model, data: Mapping[str, Any], point: Sequence[str]) -> Pr
     """Return the compiled problem of a model for arrays, as a fit has it."""
     met = model._met(data, None)
     return model._problem(bound_of(model, met, None, None, None, (point,)), point, None)
-
-
-def state_at(
-    model: Model, data: Mapping[str, Any], init: Mapping[str, Any], sample_weight: Any = None
-) -> AscentState:
-    """Return the state in which a fit with these arguments begins, as :meth:`caviar.Model.fit` takes them."""
-    met = model._met(data, None)
-    bound = bound_of(model, met, sample_weight, None, None, ((), None))
-    problem = model._problem(bound, (), None)
-    rows = RowMap(problem.rows, rows_of(problem.bound), as_executor(None))
-    begun, q = given_start(problem, init, rows).start
-    return begin(begun, q, rows)
 
 
 @dataclass(frozen=True)

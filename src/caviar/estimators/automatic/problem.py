@@ -13,11 +13,14 @@ from ...data import ArrayRows
 from ...engine.ascent.driver import Progress
 from ...engine.ascent.schedules.swaps import Mixture
 from ...engine.ascent.schedules.weighed import weighed
+from ...engine.ascent.state import AscentState, begin
 from ...engine.ascent.status import Status
 from ...engine.design.keys import ColumnKey
+from ...engine.rows.row_map import RowMap
 from ...engine.rows.subsample import sample_of
+from ...engine.starts.from_user import given_start
 from ...fitting.model import Model
-from ...fitting.model import state_at
+from ...fitting.rows import as_executor, bound_of, rows_of
 from ...language import Variable
 from ...posterior.posterior import Posterior
 from .._checkpointing import NextFit
@@ -81,6 +84,9 @@ class Problem:
 
     least_half: ClassVar[float] = 0.0
     """Weight of the rows of a half below which a cut of a component counts as none."""
+
+    patience: ClassVar[tuple[int, int]] = (4, 20)
+    """Iterations after which a move is given up that cannot catch up, and those that it has to at its present speed."""
 
     tries_anew: ClassVar[bool] = False
     """Whether a fit from new starts with one component more is tried where no move is left: where proposals, which take
@@ -176,6 +182,17 @@ class Problem:
 
 def _shape(variable: Variable) -> tuple[Any, ...]:
     return variable.dimension, tuple(plate.size for plate in variable.plates)
+
+
+def state_at(
+    model: Model, data: Mapping[str, Any], init: Mapping[str, Any], sample_weight: Any = None
+) -> AscentState:
+    """Return the state in which a fit with these arguments begins, as :meth:`caviar.Model.fit` takes them."""
+    bound = bound_of(model, model._met(data, None), sample_weight, None, None, ((), None))
+    problem = model._problem(bound, (), None)
+    rows = RowMap(problem.rows, rows_of(problem.bound), as_executor(None))
+    begun, q = given_start(problem, init, rows).start
+    return begin(begun, q, rows)
 
 
 def factors_of(posterior: Posterior) -> dict[str, Any]:

@@ -31,8 +31,8 @@ from .proposals import (
 
 _SAMPLE_ROWS = 20_000
 """Rows that proposals are made from."""
-_FIRST = 4
-"""Iterations after which a candidate is given up that cannot catch up."""
+_FIRST = 10
+"""Iterations of the best mixture on a sample, with which those of candidates are compared."""
 _MOST, _SLOW = 60, 0.01
 """Iterations of a candidate, and the share of what it has gained below which an iteration adds little: the best of all
 goes on to convergence."""
@@ -40,8 +40,6 @@ _SEARCHING = 40
 """Iterations of a candidate on a sample."""
 _HOPELESS = 1e-3
 """Loss on the sample, in nats per row, at which a move is not tried on all rows."""
-_PATIENCE = 20
-"""Iterations that a candidate is given to catch up at its present speed."""
 _NEAR, _NEAR_COSTS = 12.0, 0.6
 """Loss by itself up to which a move is tried, in nats, and as a multiple of what a component costs: that it gains with
 the others is likely enough."""
@@ -104,12 +102,13 @@ class _Search:
             accepted
             or self.settle()
             or self.try_together_of(self.split_proposals(THOROUGH))
+            or self.try_together_of(self.fitted_splits())
             or self.try_alone()
         )
 
     def try_alone(self) -> bool:
         """Try single moves from where the best mixture has settled; return whether any was accepted."""
-        accepted = self.try_all(self.split_proposals())
+        accepted = self.try_all(self.fitted_splits())
         while self.shrink():
             accepted = True
         if not accepted and self.problem.tries_anew:
@@ -131,17 +130,27 @@ class _Search:
         after = self.problem.fit(self.n_components + 1, "auto", seed=self.generator)
         return self._judged("anew", (), before, after, self.n_components + 1)
 
-    def split_proposals(self, effort: tuple[int, int] = THOROUGH) -> list[Proposal]:
-        """Return a split of each component, the best first."""
-        if self.mixture is not None:
-            if effort not in self.cuts:
-                self.cuts[effort] = cuts_of(self.mixture, effort)
-            return self.cuts[effort]
-        return self._proposed(
+    def split_proposals(self, effort: tuple[int, int]) -> list[Proposal]:
+        """Return a split of each component from sums alone, the best first."""
+        if self.mixture is None:
+            return []
+        if effort not in self.cuts:
+            self.cuts[effort] = cuts_of(self.mixture, effort)
+        return self.cuts[effort]
+
+    def fitted_splits(self) -> list[Proposal]:
+        """Return the best split of each component, the best first: from sums alone, or by fits to its rows."""
+        best: dict[tuple[int, ...], Proposal] = {}
+        fits = self._proposed(
             "split",
             [(k,) for k in range(self.n_components)],
             lambda k: split_of(k, self.responsibilities, self.sample, self.generator),
         )
+        for proposal in (*fits, *self.split_proposals(THOROUGH)):
+            known = best.get(proposal.components)
+            if known is None or proposal.gain > known.gain:
+                best[proposal.components] = proposal
+        return sorted(best.values(), key=lambda proposal: -proposal.gain)
 
     def merge_proposals(self) -> list[Proposal]:
         """Return merges of the pairs that share rows most, the best first."""
@@ -278,15 +287,15 @@ class _Search:
 
     def _fitted(self, n_components: int, start: Starts, before: float) -> Posterior:
         """Return the state after some iterations: until the ELBO has risen, or it is clear that it will not."""
-        weight = self.problem.total_weight
+        weight, (least, patience) = self.problem.total_weight, self.problem.patience
         aim = before + self.problem.slack(before)
 
         def until(event: Progress) -> bool:
             # of this iteration alone: a fit that goes on after an interruption must end where it would have
             change = event.change_per_row * weight
             if event.elbo > aim:
-                return event.iteration >= _FIRST and change < _SLOW * (event.elbo - before)
-            return event.iteration >= _FIRST and event.elbo + _PATIENCE * change < aim
+                return event.iteration >= least and change < _SLOW * (event.elbo - before)
+            return event.iteration >= least and event.elbo + patience * change < aim
 
         return self.problem.fit(n_components, start, max_iter=_MOST, until=until)
 

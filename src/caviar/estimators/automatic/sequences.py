@@ -12,9 +12,8 @@ from ..._typing import Array
 from ...engine.ascent.schedules.swaps import Mixture
 from ...engine.ascent.schedules.weighed import weighed
 from ...fitting.model import Model
-from ...fitting.model import state_at
 from ...posterior.posterior import Posterior
-from .problem import Problem, Starts, factors_of
+from .problem import Problem, Starts, factors_of, state_at
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,8 @@ class SequenceProblem(Problem):
         Number of components -> the mixture of rows by themselves, with the same emissions.
     """
 
+    # a split begins with rows by themselves, and time tells its states apart only slowly
+    patience: ClassVar[tuple[int, int]] = (10, 100)
     tries_anew: ClassVar[bool] = True
     starts: Array | None = None
     mixture_of: Callable[[int], Model] | None = None

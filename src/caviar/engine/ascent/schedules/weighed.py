@@ -6,14 +6,10 @@ the objective, with the other globals and the rows of the other components as th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ...._errors import ImproperError
 from ...._typing import Array
-from ....language import Variable
-from ..problem import Problem
 from ..state import AscentState
 from .components import Components, chosen_plates, why_no_swaps
 from .swaps import Mixture
@@ -21,7 +17,10 @@ from .swaps import Mixture
 
 @np.errstate(all="ignore")
 def weighed(state: AscentState) -> Mixture | None:
-    """Return a mixture whose gains count the cost of components; None if it is not one whose moves can be judged."""
+    """Return a mixture whose gains count the cost of components; None if its moves cannot be judged one by one.
+
+    So it is where components share a factor: all of them moved at once leave no squares for a common precision.
+    """
     if why_no_swaps(state.problem):
         return None
     components = Components.of(state.problem)
@@ -30,29 +29,17 @@ def weighed(state: AscentState) -> Mixture | None:
         prior = bare.given_components(np.zeros_like(bare.natural))
     except ImproperError:
         return None
-    return Mixture(state, components, _cost_against(prior, state, components))
-
-
-def _cost_against(
-    prior: AscentState, state: AscentState, components: Components
-) -> Callable[[AscentState], Array]:
-    """Return what tells the cost of each component of a state, (K,): of what they share each has an equal part."""
-    axes = {own: _axis_of(state.problem, own, prior.q[own]) for own in components.own}
-    apart = [own for own, axis in axes.items() if axis is not None]
-    shared = sum(float(np.sum(state.q[own].kl(prior.q[own]))) for own in axes if own not in apart)
+    learnt = [own for own in components.own if prior.q[own].learnt is prior.q[own]]
+    if any(len(prior.q[own].batch_shape) != len(own.plates) for own in learnt):
+        return None
+    plates = chosen_plates(state.problem)
+    axes = {own: next(i for i, plate in enumerate(own.plates) if plate in plates) for own in learnt}
 
     def cost(now: AscentState) -> Array:
-        total = np.full(components.size, shared / components.size)
-        for own in apart:
+        total = np.zeros(components.size)
+        for own, axis in axes.items():
             each = now.q[own].kl(prior.q[own])
-            total += np.moveaxis(each, axes[own] or 0, 0).reshape(components.size, -1).sum(axis=1)
+            total += np.moveaxis(each, axis, 0).reshape(components.size, -1).sum(axis=1)
         return total
 
-    return cost
-
-
-def _axis_of(problem: Problem, own: Variable, factor: object) -> int | None:
-    """Return the axis of the batch of a factor along which the components are; None if all are in one of it."""
-    plates = chosen_plates(problem)
-    (axis, *_) = (i for i, plate in enumerate(own.plates) if plate in plates)
-    return axis if len(getattr(factor, "batch_shape", ())) == len(own.plates) else None
+    return Mixture(state, components, cost)
