@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import ModelError, ParameterError
-from ..language import Axis, Node, Variable, terms_of
+from ..language import Axis, Data, Node, Variable, terms_of
 from .ascent.problem import CompiledRows, CompileRows, Factors, Problem
 from .ascent.schedule import Ascent, Schedule, StatedSchedule
 from .ascent.schedules.auto import Auto
@@ -297,7 +297,10 @@ def several(
     problem: Problem, starts: Sequence[Factors], rows: RowMap, *, moves: bool = True
 ) -> SideBySide | None:
     """Return starts of a problem, given by their global factors, side by side; None where each runs by itself."""
-    if why_not_grouped(problem):
+    bound = problem.bound
+    if why_not_grouped(problem) or not problem.order or any(isinstance(own, Data) for own in bound.nodes):
+        return None
+    if any(bound.data_plate not in own.plates for own in bound.observed):
         return None
     return SideBySide.of(problem, repeated([own.name for own in problem.point]), starts, rows, moves=moves)
 

@@ -96,7 +96,7 @@ def beginning(
         begun = from_data(problem)
     else:
         raise ParameterError(
-            f"init is 'auto', 'prior', a mapping from names to values, or a posterior; got {init!r}"
+            f"init is 'auto', 'prior' or a mapping from names to values, or a posterior; got {init!r}"
         )
     problem, q = begun.start
     given = [v for v in problem.order if isinstance(init, Mapping) and v.name in init]

@@ -97,7 +97,10 @@ def local_distributions(
     outer = outer_variables(problem.bound.nodes, problem.order) if anew else []
     if not anew:
         check_sizes(problem, factors)
-    problem = _thorough(problem.measured_from(coordinates_about(problem.coordinates, factors, None, None)))
+    if not problem.rows.keeps_locals:
+        # factors that depend on each other would begin elsewhere, and may have more than one fixed point
+        problem = problem.measured_from(coordinates_about(problem.coordinates, factors, None, None))
+    problem = _thorough(problem)
     q = in_frame(problem, factors, [variable for variable in problem.order if variable not in outer])
     found_anew: dict[str, Any] = {}
     if outer:
