@@ -60,11 +60,11 @@ def test_both_unknown_are_the_updates_by_hand():
     first = np.where(inside, m + sd * (norm.pdf(a) - norm.pdf(b)) / z, DATA["y"])
     ends = np.where(np.isfinite(a), a, 0.0) * norm.pdf(a) - np.where(np.isfinite(b), b, 0.0) * norm.pdf(b)
     second = np.where(inside, sd**2 * (1 + ends / z) + 2 * m * first - m**2, DATA["y"] ** 2)
-    assert mu.precision == pytest.approx(0.1 + 60 * tau.mean, rel=1e-8)
-    assert mu.mean == pytest.approx((0.05 + tau.mean * first.sum()) / mu.precision, rel=1e-8)
+    assert mu.precision == pytest.approx(0.1 + 60 * tau.mean, rel=1e-7)
+    assert mu.mean == pytest.approx((0.05 + tau.mean * first.sum()) / mu.precision, rel=1e-7)
     assert tau.shape == pytest.approx(32.0)
     squares = second - 2 * first * m + mu.variance + m**2
-    assert tau.rate == pytest.approx(1.0 + 0.5 * squares.sum(), rel=1e-8)
+    assert tau.rate == pytest.approx(1.0 + 0.5 * squares.sum(), rel=1e-7)
 
 
 MU, TAU = np.meshgrid(np.linspace(-0.5, 2.3, 200), np.exp(np.linspace(-1.5, 1.5, 150)), indexing="ij")

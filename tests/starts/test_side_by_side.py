@@ -117,6 +117,30 @@ def _with_missing(data, rng):
     return {"x": x}
 
 
+def _leaves_of_known_parents():
+    """Counts whose rate is the same in all components, and values with a known mean."""
+    row, k = cv.Plate("row"), cv.Plate("k", 3)
+    z = cv.Categorical("z", cv.Dirichlet("p", np.ones(3)), plates=row)
+    x = cv.Normal("x", cv.Normal("mean", 0.0, 0.01, plates=k)[z], 1.0, plates=row)
+    n = cv.Poisson("n", cv.Constant("rate", np.full(3, 2.0), plates=k)[z], plates=row)
+    return x, n, cv.Normal("noise", 0.0, 1.0, plates=row)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_leaf_of_known_parents_alone_is_no_part_of_a_batch(number, batches):
+    rng = np.random.default_rng(3)
+    x, *others = _leaves_of_known_parents()
+    data = {"x": rng.normal(size=40) + 4 * rng.integers(3, size=40), "n": rng.poisson(2.0, 40)}
+    data["noise"] = rng.normal(size=40)
+    leaf = others[number - 1]
+    model, own = cv.Model(x, leaf), {name: data[name] for name in ("x", leaf.name)}
+    together, n_batches, alone = _both(batches, lambda: model.fit(own, n_restarts=4, seed=0))
+    assert n_batches == 0
+    assert together.elbo == alone.elbo
+    many = cv.fit_many(model, [own] * 4)
+    np.testing.assert_allclose([each.elbo for each in many], together.elbo, rtol=1e-6)
+
+
 @pytest.mark.parametrize("refused", ["missing entries", "an earlier posterior"])
 def test_what_cannot_be_a_batch_is_fitted_one_by_one(refused, batches):
     rng = np.random.default_rng(7)

@@ -348,6 +348,8 @@ def why_not_grouped(one: Problem) -> str:
         return "its categories are looked up"
     if any(_is_more(own.source, one) for table in compiled.tables.values() for own in table.features):
         return "its rows have known values besides the observed variables, or entries are missing"
+    if not all(any(parent in one.order for parent in node.parents) for node in bound.observed):
+        return "an observed variable depends on no unknown that each group has by itself"
     if any(_differs(term, own) for own in one.factors for term in compiled.terms):
         return "its components have priors of their own"
     return ""
