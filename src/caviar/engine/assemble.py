@@ -38,6 +38,7 @@ from .compiled.shared.groups import with_shared
 from .compiled.shared.variable import SharedVariable
 from .compiled.terms import Compiled, GlobalTerm
 from .design.features import Source
+from .design.keys import SumKey
 from .factorisation import APART, apart, local_factors
 from .groups.side_by_side import SideBySide
 from .local.categorical import CategoricalFactor
@@ -348,11 +349,20 @@ def why_not_grouped(one: Problem) -> str:
         return "its categories are looked up"
     if any(_is_more(own.source, one) for table in compiled.tables.values() for own in table.features):
         return "its rows have known values besides the observed variables, or entries are missing"
-    if not all(any(parent in one.order for parent in node.parents) for node in bound.observed):
-        return "an observed variable depends on no unknown that each group has by itself"
+    if not all(any(parent in one.order for parent in node.parents) for node in bound.observed) or any(
+        _is_of_labels_alone(term) for term in compiled.terms
+    ):
+        return "an observed variable, or a part of its density, depends on no unknown that each group has by itself"
     if any(_differs(term, own) for own in one.factors for term in compiled.terms):
         return "its components have priors of their own"
     return ""
+
+
+def _is_of_labels_alone(term: GlobalTerm) -> bool:
+    """Whether values of the rows meet only their labels in a term, and no global."""
+    keys = term.contraction.keys
+    sums = [key for key in keys if isinstance(key, SumKey)]
+    return len(sums) == len(keys) and any(key.local and key.feature.column for key in sums)
 
 
 def _is_more(source: Source | None, one: Problem) -> bool:
