@@ -151,6 +151,14 @@ def test_stop_words_and_rare_words_are_chosen(run, corpus, tmp_path):
             assert json.loads(result.stdout)["words"] == words
 
 
+@pytest.mark.parametrize(("n_documents", "words"), [(19, 19), (20, 0)])
+def test_few_documents_keep_the_words_of_one_document(run, tmp_path, n_documents, words):
+    letters = [chr(ord("a") + number) * 3 for number in range(n_documents)]
+    write_table(tmp_path / "t.csv", {"text": [f"ball {letter}" for letter in letters]})
+    told = run("fit", tmp_path / "t.csv", "--text", "text", *OPTIONS, "--max-iter", 1, "-q", "--json").stdout
+    assert json.loads(told)["words"] == 1 + words
+
+
 @pytest.mark.parametrize(
     ("where", "words"),
     [

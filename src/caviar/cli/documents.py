@@ -23,6 +23,8 @@ _TEXT = ".txt"
 _TEXTS = (_TEXT, ".text", ".md", ".rst")
 _CHOOSING = ("--stop-words", "--min-documents", "--max-words")
 """Options that choose words of texts."""
+_FEW_DOCUMENTS = 20
+"""Number of documents below which words of one document are counted, too: few words would be left."""
 _FEW = 0.5
 """Share of words that a model knows below which the documents may be of another kind."""
 
@@ -117,7 +119,7 @@ def documents_to_fit(
         found = texts.counted(quiet=quiet, vocabulary=words)
         left_out = "other words"
     else:
-        least = options.get("--min-documents") or 2
+        least = options.get("--min-documents") or (1 if len(texts.texts) < _FEW_DOCUMENTS else 2)
         stop_words = options.get("--stop-words") or "english"
         with _least_told(least):
             found = texts.counted(
