@@ -145,6 +145,7 @@ def posterior_document(posterior: cv.Posterior) -> dict[str, Any]:
     figures = ("mean", "sd", "lower", "upper")
     return {
         "model": "Posterior",
+        **(posterior.data_summary or {}).get("about", {}),
         "statement": statement_document(posterior.model),
         **objective_document(posterior),
         "entries": [
