@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from numbers import Number
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -34,6 +33,7 @@ from ._sequences import (
     checked_lengths,
     continued,
     log_densities_in_turn,
+    refuse_steps_alone,
     starts_of,
     steps_after,
     weights_of_rows,
@@ -603,10 +603,7 @@ class HiddenMarkovModel(HasEvidence):
         Array
             Shape (sequences * n_steps, K), with rows in the order of :meth:`forecast`.
         """
-        if isinstance(X, Number):
-            raise ParameterError(
-                f"a forecast continues rows, and the model keeps none: give them first, as in forecast(X, {X})"
-            )
+        refuse_steps_alone(X)
         require_whole("n_steps", n_steps, 1)
         rows, lengths = self._sequences(X, lengths)
         rows, lengths, ahead = continued(rows, lengths, n_steps)
