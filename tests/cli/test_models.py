@@ -47,8 +47,13 @@ def test_a_report_without_data_says_so(run, model, tmp_path):
 
 
 @pytest.mark.slow
-def test_programs_are_told_what_a_report_says(run, model, eruptions, tmp_path):
+def test_programs_are_told_what_a_report_says(run, model, eruptions, tmp_path, monkeypatch):
+    from caviar.report.html import page
+
+    gathered, parts = page._gathered, []
+    monkeypatch.setattr(page, "_gathered", lambda *given: parts.append(given) or gathered(*given))
     found = json.loads(run("report", model, eruptions, "-o", tmp_path / "r.html", "--json").stdout)
+    assert len(parts) == 1
     assert found["report"] == str(tmp_path / "r.html")
     assert found["verdict"]["level"] == "good"
     assert found["rows"]["n"] == 272

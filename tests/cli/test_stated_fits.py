@@ -48,6 +48,10 @@ def test_the_fit_is_that_of_python(run, folder):
     np.testing.assert_allclose(found["level"].mean, sums)
     told = json.loads(result.stdout)
     assert told["saved"] == "m.caviar"
+    assert told["command"] == "caviar fit pupils.csv --model model.py:build --seed 0"
+    assert told["versions"] == cv.report.versions() == found.data_summary["about"]["versions"]
+    told_of_report = cv.report.gather(found)
+    assert told_of_report["fit"]["fitted_with"] == cv.report.versions()
     assert told["elbo"] == pytest.approx(found.elbo)
     assert [entry["at"] for entry in told["entries"]] == ["school Elm", "school Oak"]
 

@@ -189,3 +189,36 @@ def test_a_report_of_a_posterior_and_its_data(run, regression, folder, tmp_path)
     assert [entry["variable"] for entry in found["entries"]] == ["tau", "w", "w", "tau as sd"]
     assert found["rows"]["predictions"][0]["n"] == 80
     assert "Regression of y on X" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_densities_without_a_closed_form_are_averaged_over_draws(run, tmp_path):
+    y = np.random.default_rng(0).normal(2, 1.5, 40)
+    tau = cv.Gamma("tau", 2, 2)
+    model = cv.Model(cv.Normal("y", cv.Normal("mu", 0, 0.01), tau, plates=cv.Plate("row")))
+    posterior = model.fit({"y": y}, tol=1e-10)
+    posterior.save(tmp_path / "a.caviar")
+    cv.data.write_table(tmp_path / "y.csv", {"y": y})
+    mixture = cv.BayesianGaussianMixture(1).fit(y[:, None])
+    mixture.save(tmp_path / "b.caviar", about={"columns": ["y"], "rows": 40})
+    told = run("compare", tmp_path / "y.csv", *("--model", tmp_path / "a.caviar"), "--json")
+    found = json.loads(told.stdout)["rows"][0]
+    mu, precision = posterior["mu"], posterior["tau"]
+    means = mu.mean + np.sqrt(mu.variance) * scipy.stats.norm.ppf((np.arange(200) + 0.5) / 200)
+    precisions = scipy.stats.gamma.ppf(
+        (np.arange(200) + 0.5) / 200, precision.shape, scale=1 / precision.rate
+    )
+    grid = scipy.stats.norm.pdf(y[:, None, None], means[:, None], precisions**-0.5)
+    assert found["held_out"] == pytest.approx(np.log(grid.mean(axis=(1, 2))).mean(), abs=2e-3)
+    assert found["explained"] == ["y"]
+
+
+def test_densities_of_different_columns_are_not_compared(run, regression, folder, tmp_path):
+    data = folder / "rows.csv"
+    names = read_table(data).columns
+    mixture = cv.BayesianGaussianMixture(1).fit(read_table(data).values)
+    mixture.save(tmp_path / "b.caviar", about={"columns": list(names), "rows": len(read_table(data).values)})
+    models = ("--model", folder / "regression.caviar", "--model", tmp_path / "b.caviar")
+    result = run("compare", data, *models)
+    assert "highest ELBO" not in result.stdout
+    assert "explain different columns, so their ELBOs and densities cannot be compared" in result.stdout
+    assert "regression.caviar: y;" in result.stdout

@@ -36,6 +36,7 @@ def corpus(tmp_path_factory):
     (folder / "words.txt").write_text("\n".join(WORDS), encoding="utf-8")
     write_table(folder / "table.csv", {"number": np.arange(24), "text": TEXTS})
     counts = count_words(TEXTS, vocabulary=WORDS).counts
+    write_table(folder / "halves.csv", {"goal": [1, 0, 3], "width": [2, 0.5, 1]})
     write_table(folder / "counts.csv", dict(zip(WORDS, counts.toarray().T, strict=True)))
     save_npz(folder / "counts.npz", csr_array(counts))
     return folder
@@ -151,6 +152,14 @@ def test_stop_words_and_rare_words_are_chosen(run, corpus, tmp_path):
             assert json.loads(result.stdout)["words"] == words
 
 
+@pytest.mark.parametrize(("n_documents", "words"), [(19, 19), (20, 0)])
+def test_few_documents_keep_the_words_of_one_document(run, tmp_path, n_documents, words):
+    letters = [chr(ord("a") + number) * 3 for number in range(n_documents)]
+    write_table(tmp_path / "t.csv", {"text": [f"ball {letter}" for letter in letters]})
+    told = run("fit", tmp_path / "t.csv", "--text", "text", *OPTIONS, "--max-iter", 1, "-q", "--json").stdout
+    assert json.loads(told)["words"] == 1 + words
+
+
 @pytest.mark.parametrize(
     ("where", "words"),
     [
@@ -158,6 +167,10 @@ def test_stop_words_and_rare_words_are_chosen(run, corpus, tmp_path):
         (["table.csv", "--text", "txt"], "has no column 'txt' of texts; its columns are number, text"),
         (["counts.csv", "--min-documents", 3], "--min-documents belongs to texts"),
         (["counts.csv", "--vocabulary", "words.txt"], "a table names its words itself"),
+        (
+            ["halves.csv"],
+            "counts of words are whole numbers; column 'width' has 0.5 in row 1. Choose columns",
+        ),
         (["texts", "--text", "text"], "--text names a column of a table"),
         (["table.csv", "--text", "text", "--columns", "number"], "--columns chooses columns of counts"),
         (["texts", "--vocabulary", "words.txt", "--max-words", 3], "those to count are in --vocabulary"),

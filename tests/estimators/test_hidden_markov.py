@@ -228,6 +228,13 @@ def test_forecasts_are_powers_of_the_expected_transition(emission):
         assert np.all(lower < upper)
 
 
+def test_a_forecast_is_of_the_next_step_and_continues_rows():
+    model, X = fitted("gaussian"), rows_of("gaussian")
+    assert np.array_equal(model.forecast(X[:30]).mean, model.forecast(X[:30], 1).mean)
+    with pytest.raises(cv.ParameterError, match=r"give them first, as in forecast\(X, 5\)"):
+        model.forecast(5)
+
+
 def test_forecasts_say_the_sequence_and_the_step_of_each_row():
     pandas = pytest.importorskip("pandas")
     model, X = fitted("gaussian"), rows_of("gaussian")

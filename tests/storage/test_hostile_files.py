@@ -67,6 +67,8 @@ def test_twenty_thousand_mutants(tmp_path, first):
         {"rows": 3, "arrays": {}, "about": {"source": 3}},
         {"rows": 3, "arrays": {}, "about": {"seed": "0"}},
         {"rows": 3, "arrays": {}, "about": {"other": "x"}},
+        {"rows": 3, "arrays": {}, "about": {"versions": ["1.0"]}},
+        {"rows": 3, "arrays": {}, "about": {"versions": {"numpy": 2}}},
     ],
 )
 def test_summaries_of_data_that_are_none_are_refused(tmp_path, summary):

@@ -119,9 +119,9 @@ def compare(request: ComparisonRequest) -> None:
 
 
 def _comparable(rows: Sequence[dict[str, Any]]) -> bool:
-    """Whether the objectives mean the same, and are of equally many rows."""
+    """Whether the objectives mean the same, and are of equally many rows and of the same columns."""
     meanings = {
-        (row.get("objective"), row.get("fitted_rows"), tuple(sorted(row.get("columns") or ())))
+        (row.get("objective"), row.get("fitted_rows"), tuple(sorted(row.get("explained") or ())))
         for row in rows
     }
     return len(meanings) == 1
@@ -140,6 +140,7 @@ def _of_saved(path: Path, data: str | None, request: ComparisonRequest) -> dict[
             "converged": bool(getattr(saved.fitted, "converged_", posterior.converged)),
             "fitted_rows": about.get("rows", (posterior.data_summary or {}).get("rows")),
             "columns": about.get("columns"),
+            "explained": saved.explained(),
         }
         if data is None and sql is None:
             return row
@@ -211,7 +212,13 @@ def _print(console: Console, rows: Sequence[dict[str, Any]], best: int | None) -
     )
     if "perplexity" in keys:
         say(console, "Perplexity of half the words of documents, told from the other half: lower is better.")
-    if best is None:
+    if len({tuple(sorted(row.get("explained") or ())) for row in rows}) > 1:
+        told = "; ".join(f"{row['model']}: {', '.join(row['explained']) or 'not known'}" for row in rows)
+        say(
+            console,
+            f"These models explain different columns, so their ELBOs and densities cannot be compared: {told}",
+        )
+    elif best is None:
         say(
             console,
             "These models were fitted to different rows or columns, or by different objectives: their ELBOs cannot be "

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
+from scipy.sparse import coo_array, issparse
 
 import caviar as cv
 from caviar.files.naming import listed
@@ -23,6 +25,8 @@ _TEXT = ".txt"
 _TEXTS = (_TEXT, ".text", ".md", ".rst")
 _CHOOSING = ("--stop-words", "--min-documents", "--max-words")
 """Options that choose words of texts."""
+_FEW_DOCUMENTS = 20
+"""Number of documents below which words of one document are counted, too: few words would be left."""
 _FEW = 0.5
 """Share of words that a model knows below which the documents may be of another kind."""
 
@@ -108,6 +112,7 @@ def documents_to_fit(
         counted = _counts(data, sql, columns, words)
         if not counted.counts.sum():
             raise cv.DataError("there is no word in the documents: all counts are 0")
+        _require_whole(counted)
         return counted
     if columns is not None:
         raise typer.BadParameter("--columns chooses columns of counts, and texts have none: leave it out")
@@ -117,7 +122,7 @@ def documents_to_fit(
         found = texts.counted(quiet=quiet, vocabulary=words)
         left_out = "other words"
     else:
-        least = options.get("--min-documents") or 2
+        least = options.get("--min-documents") or (1 if len(texts.texts) < _FEW_DOCUMENTS else 2)
         stop_words = options.get("--stop-words") or "english"
         with _least_told(least):
             found = texts.counted(
@@ -135,6 +140,20 @@ def documents_to_fit(
     if not quiet:
         _say_counts(found, left_out)
     return Documents(found.counts, found.words, texts.names, texts.how)
+
+
+def _require_whole(found: Documents) -> None:
+    """Refuse numbers that count nothing, such as the measurements of a table that has no words."""
+    entries = found.counts.tocoo() if issparse(found.counts) else coo_array(found.counts)
+    wrong = np.flatnonzero(np.isfinite(entries.data) & (entries.data != np.rint(entries.data)))
+    if not len(wrong):
+        return
+    value, row, column = (own[wrong[0]] for own in (entries.data, entries.row, entries.col))
+    name = f"column {column}" if found.words is None else f"column {found.words[column]!r}"
+    raise cv.DataError(
+        f"counts of words are whole numbers; {name} has {value:g} in row {row}. Choose columns of counts by --columns, "
+        f"or a column of texts by --text"
+    )
 
 
 def _refuse(options: Mapping[str, Any], names: Sequence[str], why: str) -> None:

@@ -127,7 +127,7 @@ MinDocuments = Annotated[
         metavar="N",
         min=1,
         help="Leave out words that occur in fewer documents than this.",
-        default="2",
+        default="2; 1 below 20 documents",
         panel=_TOPICS,
     ),
 ]

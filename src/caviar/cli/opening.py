@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -116,27 +115,13 @@ def write_report(
             standard_error(), "sections of the report", first=_FIRST_SECTION, quiet=quiet
         ) as progress:
             asked = {"source": source_name(data), "n_draws": n_draws}
-            told = _written(saved.fitted, output, rows, asked, progress, as_json=as_json)
+            told = cv.report.write_and_gather(saved.fitted, output, rows, progress=progress, **asked)
     if as_json:
         print_document({"report": str(output), **{part: told[part] for part in _TOLD if part in told}})
         return
     if not quiet:
         less = "" if rows is not None else "; without DATA it shows no rows, predictions or outliers"
         say(standard_output(), f"report in {output}{less}")
-
-
-def _written(
-    fitted: Any,
-    output: Path,
-    rows: Any,
-    asked: dict[str, Any],
-    progress: Callable[[int, int], None],
-    *,
-    as_json: bool,
-) -> dict[str, Any]:
-    """Write the page; return what it shows, if programs are to be told."""
-    cv.report.write(fitted, output, rows, progress=progress, **asked)
-    return cv.report.gather(fitted, rows, **asked) if as_json else {}
 
 
 def predict_table(

@@ -46,6 +46,9 @@ class RegressionOfFile(Saved):
             "corrected": None,
         }
 
+    def explained(self) -> list[str]:
+        return [self._response]
+
     def judged(self, file: str | None, sql: str | None) -> dict[str, float]:
         return {"held_out": float(self.fitted.score(self.data(file, sql)))}
 

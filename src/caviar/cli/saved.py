@@ -55,6 +55,10 @@ class Saved(ABC):
     def facts(self) -> dict[str, Any]:
         """Return what a comparison tells of it: kind, objective, n_components, covariance_type, elbo, corrected."""
 
+    def explained(self) -> list[str]:
+        """Return the columns of which it has a density; none where they are not known."""
+        return list(getattr(self.fitted, "about_", {}).get("columns") or ())
+
     @abstractmethod
     def judged(self, file: str | None, sql: str | None) -> dict[str, float]:
         """Return what data say of it, by name: ``held_out``, the mean log density of rows in nats, or a perplexity.

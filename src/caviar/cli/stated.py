@@ -15,12 +15,14 @@ from caviar.densities import ConditionalPrediction
 from .arrays import arrays_for, categories_of, columns_of, wanted_arrays
 from .results import finite, objective_document
 from .saved import LEVEL, Saved, seed_of_model
-from .speaking import counted, say, standard_error
+from .speaking import complain, counted, say, standard_error
 from .tables import input_file
 from .wording import in_options, status_in_options
 
 _MOST_ROWS = 20
 """Entries of each variable on a terminal; JSON holds them all."""
+_DRAWS = 200
+"""Draws over which a density without a closed form is averaged."""
 
 
 class PosteriorOfFile(Saved):
@@ -54,8 +56,18 @@ class PosteriorOfFile(Saved):
             "corrected": None,
         }
 
+    def explained(self) -> list[str]:
+        names = columns_of(self.fitted)
+        return [column for leaf in self.fitted.model.leaves for column in names.get(leaf.name, [leaf.name])]
+
     def judged(self, file: str | None, sql: str | None) -> dict[str, float]:
-        return {"held_out": float(np.mean(self.fitted.log_predictive(self.data(file, sql))))}
+        data = self.data(file, sql)
+        try:
+            return {"held_out": float(np.mean(_log_densities(self.fitted, data)))}
+        except cv.ModelError:
+            told = "the density of DATA under this model has no closed form, so only its ELBO is compared"
+            complain("warning", f"{self.path}: {told}")
+            return {}
 
     def predictions(
         self, file: str | None, sql: str | None, *, level: float | None, quiet: bool
@@ -140,11 +152,35 @@ class PosteriorOfFile(Saved):
         return columns
 
 
+def _log_densities(posterior: cv.Posterior, data: Any) -> Any:
+    """Return the log density of each row: in closed form, or else averaged over draws of the globals.
+
+    Raises
+    ------
+    ModelError
+        If it has no closed form given the globals either.
+    """
+    try:
+        return posterior.log_predictive(data)
+    except cv.ModelError:
+        drawn = posterior.sample(_DRAWS, seed=0)
+        given = [
+            {
+                name: tuple(part[i] for part in own) if isinstance(own, tuple) else own[i]
+                for name, own in drawn.items()
+            }
+            for i in range(_DRAWS)
+        ]
+        found = np.stack([posterior.log_predictive(data, given=values) for values in given])
+        return np.logaddexp.reduce(found) - np.log(_DRAWS)
+
+
 def posterior_document(posterior: cv.Posterior) -> dict[str, Any]:
     """Return what the posterior of a stated model says, as JSON can hold it."""
     figures = ("mean", "sd", "lower", "upper")
     return {
         "model": "Posterior",
+        **(posterior.data_summary or {}).get("about", {}),
         "statement": statement_document(posterior.model),
         **objective_document(posterior),
         "entries": [

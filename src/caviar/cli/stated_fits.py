@@ -15,14 +15,14 @@ from caviar.files.naming import listed, named
 
 from .arrays import is_numpy_file, opened_arrays
 from .files import require_writable
-from .fit_request import FitRequest, command_of
-from .fits import pictures
+from .fit_request import FitRequest
+from .fits import origin_of, pictures
 from .non_numeric import NonNumeric
 from .progress import resumptions_told, watching
 from .results import print_document
 from .speaking import complain, gathered_warnings, say, standard_error, standard_output
 from .stated import PosteriorOfFile
-from .tables import input_file, source_name
+from .tables import input_file
 
 _NO_OPTIONS = "it is stated in the file, which says all of that"
 
@@ -36,16 +36,7 @@ def fit_stated(request: FitRequest) -> None:
     with input_file(request.data) as file:
         data = _data(request, file)
         posterior = _fitted(request, model, data)
-    summary = posterior.data_summary or {}
-    posterior.data_summary = {
-        **summary,
-        "about": {
-            "source": source_name(request.data),
-            "query": request.sql,
-            "command": command_of(request),
-            "seed": request.arguments.get("random_state"),
-        },
-    }
+    posterior.data_summary = {**(posterior.data_summary or {}), "about": origin_of(request)}
     if request.output is not None:
         posterior.save(request.output)
     if request.picture is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,20 @@ def starts_of(lengths: AnyArray) -> Array:
     found = np.zeros(int(lengths.sum()))
     found[np.cumsum(lengths) - lengths] = 1.0
     return found
+
+
+def refuse_steps_alone(X: Any) -> None:
+    """Refuse a number of steps where the rows to continue are expected.
+
+    Raises
+    ------
+    ParameterError
+        If ``X`` is a number.
+    """
+    if isinstance(X, Number):
+        raise ParameterError(
+            f"a forecast continues rows, and the model keeps none: give them first, as in forecast(X, {X})"
+        )
 
 
 def weights_of_rows(sequence_weight: Any, lengths: AnyArray) -> Array | None:

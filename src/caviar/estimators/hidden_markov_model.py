@@ -33,6 +33,7 @@ from ._sequences import (
     checked_lengths,
     continued,
     log_densities_in_turn,
+    refuse_steps_alone,
     starts_of,
     steps_after,
     weights_of_rows,
@@ -566,7 +567,7 @@ class HiddenMarkovModel(HasEvidence):
             path[t] = (u[t] > (onward[path[t - 1]] if t else first)).sum()
         return self._emitted.draw(path, generator), path
 
-    def forecast(self, X: Any, n_steps: int, lengths: Any = None) -> Prediction:
+    def forecast(self, X: Any, n_steps: int = 1, lengths: Any = None) -> Prediction:
         """Return the prediction of the steps after the last row of each sequence.
 
         Parameters
@@ -574,7 +575,7 @@ class HiddenMarkovModel(HasEvidence):
         X, lengths
             As for :meth:`fit`.
         n_steps
-            Number of steps after each sequence.
+            Number of steps after each sequence; by default the next one.
 
         Returns
         -------
@@ -589,7 +590,7 @@ class HiddenMarkovModel(HasEvidence):
         names = found.names if found.is_label or columns is None else tuple(map(str, columns))
         return replace(found, names=names, index=index)
 
-    def forecast_proba(self, X: Any, n_steps: int, lengths: Any = None) -> Array:
+    def forecast_proba(self, X: Any, n_steps: int = 1, lengths: Any = None) -> Array:
         """Return the probability of each state at the steps after the last row of each sequence.
 
         Parameters
@@ -602,6 +603,7 @@ class HiddenMarkovModel(HasEvidence):
         Array
             Shape (sequences * n_steps, K), with rows in the order of :meth:`forecast`.
         """
+        refuse_steps_alone(X)
         require_whole("n_steps", n_steps, 1)
         rows, lengths = self._sequences(X, lengths)
         rows, lengths, ahead = continued(rows, lengths, n_steps)

@@ -259,10 +259,15 @@ def _uncertainty(document: Any, factors: Mapping[str, Any]) -> Uncertainty:
 
 def _check_about(about: Any) -> None:
     """Refuse what does not say in words where data and fit come from."""
-    if not isinstance(about, dict) or set(about) - {"source", "query", "command", "seed"}:
+    if not isinstance(about, dict) or set(about) - {"source", "query", "command", "seed", "versions"}:
         raise ValueError(f"an origin {about!r:.60}")
     for name, value in about.items():
-        if value is not None:
+        if name == "versions":
+            if not isinstance(value, dict):
+                raise TypeError(f"versions {value!r:.40}")
+            for text in (*value, *value.values()):
+                _text(text)
+        elif value is not None:
             _count(value) if name == "seed" else _text(value)
 
 

@@ -100,7 +100,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         Summary of the data of the fit, without single values: ``"rows"``, their total ``"weight"``, and ``"arrays"``,
         with the shape, the number of missing entries, and the mean and standard deviation of each column, by name. A
         fit from the command line also has the ``"categories"`` of text columns, and ``"about"`` with source, query,
-        command and seed.
+        command, seed and versions.
     saved_by
         Version of the library that wrote the file; None for a posterior that was not loaded.
     row_marks

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ..estimators._components import Component, Estimate, column_names
-from .html import gather, page_of, versions, write
+from .html import gather, page_of, versions, write, write_and_gather
 from .tables import component_table
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ __all__ = [
     "save_picture",
     "versions",
     "write",
+    "write_and_gather",
 ]
 
 

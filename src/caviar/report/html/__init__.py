@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .page import gather, page_of, write
+from .page import gather, page_of, write, write_and_gather
 from .provenance import versions
 
-__all__ = ["gather", "page_of", "versions", "write"]
+__all__ = ["gather", "page_of", "versions", "write", "write_and_gather"]

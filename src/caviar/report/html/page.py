@@ -84,7 +84,12 @@ def page_of(
         As for :func:`write`.
     """
     subject = _subject_of(fitted, data, source, n_draws)
-    page, figures = _gathered(subject, progress), {}
+    return _rendered(subject, _gathered(subject, progress))
+
+
+def _rendered(subject: Subject, page: dict[str, Any]) -> str:
+    """Return the page of what was gathered for it."""
+    figures: dict[str, Any] = {}
     for section in subject.sections:
         figures |= section.figures(page)
     names = (*_SCRIPTS, *(name for section in subject.sections for name in section.scripts))
@@ -157,12 +162,34 @@ def write(
     >>> "speaks against this fit." in path.read_text(encoding="utf-8")
     True
     """
+    write_and_gather(fitted, path, data, source=source, n_draws=n_draws, progress=progress)
+
+
+def write_and_gather(
+    fitted: Any,
+    path: str | os.PathLike[str],
+    data: Any = None,
+    *,
+    source: str | None = None,
+    n_draws: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:
+    """Write a report as :func:`write` does, and return its contents as :func:`gather` does, found once for both.
+
+    Parameters
+    ----------
+    fitted, path, data, source, n_draws, progress
+        As for :func:`write`.
+    """
     if not str(path).lower().endswith((".html", ".htm")):
         raise DataError(f"cannot write {path}: a report is a page of HTML; its name must end with .html")
-    text = page_of(fitted, data, source=source, n_draws=n_draws, progress=progress)
+    subject = _subject_of(fitted, data, source, n_draws)
+    page = _gathered(subject, progress)
+    text = _rendered(subject, page)
     with replacing(path) as file:
         # Names of columns may hold halves of characters, which no encoding has.
         file.write(text.encode("utf-8", errors="replace"))
+    return page
 
 
 def _subject_of(fitted: Any, data: Any, source: str | None, n_draws: int | None) -> Subject:
