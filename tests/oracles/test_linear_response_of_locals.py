@@ -33,17 +33,16 @@ def test_what_is_settled_stays_where_it_is():
         np.testing.assert_array_equal(extrapolation.next(point, moved), moved)
 
 
-def deconvolution():
+def deconvolution(n_spots=6, n_genes=4, rates=5.0):
     """Counts of genes in spots, which are mixtures of known profiles; each gene has a factor of its own."""
-    rng = np.random.default_rng(0)
-    n_spots, n_genes, n_types = 6, 4, 3
+    rng, n_types = np.random.default_rng(0), 3
     profiles = rng.gamma(0.5, 2.0, (n_types, n_genes)) + 0.01
-    rates = rng.gamma(0.7, 1.0, (n_spots, n_types)) @ profiles * rng.gamma(5.0, 0.2, n_genes)
+    expected = rng.gamma(0.7, 1.0, (n_spots, n_types)) @ profiles * rng.gamma(5.0, 0.2, n_genes)
     spot, gene, kind = cv.Plate("spot"), cv.Plate("gene", n_genes), cv.Plate("kind", n_types)
     share = cv.Gamma("share", 0.7, 1.0, plates=(spot, kind))
-    own = cv.Gamma("own", 5.0, 5.0, plates=gene)
+    own = cv.Gamma("own", 5.0, np.full(n_genes, rates), plates=gene)
     rate = cv.dot(share, cv.Constant("profiles", profiles, plates=(kind, gene))) * own
-    return cv.Model(cv.Poisson("y", rate, plates=(spot, gene))), {"y": rng.poisson(rates)}
+    return cv.Model(cv.Poisson("y", rate, plates=(spot, gene))), {"y": rng.poisson(expected)}
 
 
 def drifting():
@@ -58,17 +57,46 @@ def drifting():
     return cv.Model(cv.Binomial("y", 20, cv.logistic(at), plates=time)), data
 
 
-@pytest.mark.parametrize("stated", [deconvolution, drifting])
-def test_extrapolated_changes_are_those_of_plain_sweeps(stated, monkeypatch):
-    model, data = stated()
-    posterior = model.fit(data, seed=0)
-    variable, said, called = next(iter(posterior)), blocks.BlockResponse._said_by_others, []
+def counted_sweeps(monkeypatch):
+    """Return a list that has an entry for each time a local factor reads the changes of others."""
+    said, called = blocks.BlockResponse._said_by_others, []
 
     def counted(*arguments):
         called.append(1)
         return said(*arguments)
 
     monkeypatch.setattr(blocks.BlockResponse, "_said_by_others", counted)
+    return called
+
+
+def test_changes_that_cancel_but_for_rounding_settle(monkeypatch):
+    """A share does not change where all its logits change alike: what was left never settled, relative to itself."""
+    model, data = deconvolution(12, 8)
+    posterior = model.fit(data, seed=0)
+    called = counted_sweeps(monkeypatch)
+    assert (posterior.linear_response(data).sd("own") > posterior["own"].variance ** 0.5).all()
+    assert len(called) < 300
+
+
+@pytest.mark.slow
+def test_variances_are_how_means_move_with_the_prior():
+    """The derivative of each mean with its own rate is minus its variance."""
+    model, data = deconvolution(12, 8)
+    sds = model.fit(data, seed=0, tol=1e-12, max_iter=5_000).linear_response(data).sd("own")
+    step, means = 0.05, []
+    for sign in (-1.0, 1.0):
+        rates = np.full(8, 5.0)
+        rates[0] += sign * step
+        fit = deconvolution(12, 8, rates)[0].fit(data, seed=0, tol=1e-14, max_iter=5_000)
+        means.append(fit["own"].mean[0])
+    assert sds[0] ** 2 == pytest.approx((means[0] - means[1]) / (2 * step), rel=2e-4)
+
+
+@pytest.mark.parametrize("stated", [pytest.param(deconvolution, marks=pytest.mark.slow), drifting])
+def test_extrapolated_changes_are_those_of_plain_sweeps(stated, monkeypatch):
+    model, data = stated()
+    posterior = model.fit(data, seed=0)
+    variable, called = next(iter(posterior)), counted_sweeps(monkeypatch)
     found = posterior.linear_response(data).sd(variable)
     n_quick = len(called)
     monkeypatch.setattr(blocks, "_MOST_EXTRAPOLATED", 0)
