@@ -6,6 +6,8 @@ import pytest
 import caviar as cv
 import caviar.engine.response.passes.sequences as sequences
 import caviar.engine.rows.terms.block_response as blocks
+from caviar.engine.response.cost import is_cheap
+from caviar.fitting.model import assembled
 from caviar.numerics.extrapolated import Extrapolation
 
 
@@ -103,3 +105,12 @@ def test_extrapolated_changes_are_those_of_plain_sweeps(stated, monkeypatch):
     monkeypatch.setattr(sequences, "_MOST_EXTRAPOLATED", 0)
     np.testing.assert_allclose(found, posterior.linear_response(data).sd(variable), rtol=1e-8)
     assert n_quick < 0.8 * (len(called) - n_quick)
+
+
+def test_sweeps_of_chains_beside_others_count_as_cost():
+    """Their optimum takes as many sweeps as the fit took, so that only very short fits have linear response."""
+    model, data = drifting()
+    posterior = model.fit(data, seed=0)
+    problem, statistics = assembled(model, data, ()), [posterior["q"].expected_statistics]
+    assert is_cheap(problem, statistics, 25, 10)
+    assert not is_cheap(problem, statistics, 25, 400)
