@@ -46,7 +46,7 @@ def test_an_exact_posterior_has_equal_weights_and_the_exact_evidence():
 
 def test_dependent_globals_have_a_heavy_tail():
     poor, better = (
-        model.fit(data, max_iter=2000, factors="apart").diagnose(data, seed=0)
+        model.fit(data, max_iter=2000, factors="apart").diagnose(data, seed=0, n_draws=4000)
         for model, data in (correlated(0.98), correlated(0.2))
     )
     assert better.verdict == "good"
@@ -59,12 +59,14 @@ def test_dependent_globals_have_a_heavy_tail():
 @pytest.mark.parametrize(
     ("k", "error", "verdict"),
     [(0.70, 0.17, "unclear"), (0.65, 0.1, "unclear"), (0.9, 0.1, "poor"), (0.7, 0.0, "poor"),
-     (0.6, 0.05, "usable"), (0.45, 0.1, "good"), (np.inf, np.nan, "poor")],
+     (0.6, 0.04, "usable"), (0.45, 0.1, "good"), (np.inf, np.nan, "poor"), (0.38, 0.2, "unclear"),
+     (0.6, 0.06, "unclear"), (0.75, 0.04, "poor")],
 )  # fmt: skip
 def test_the_verdict_respects_the_error_of_k(k, error, verdict):
     found = Diagnosis(k, error, np.zeros(100), -1.0, 0.1, 50.0, -1.1)
     assert found.verdict == verdict
     assert ("intervals are likely to be too narrow" in repr(found)) == (verdict in {"unclear", "poor"})
+    assert ("more draws, such as n_draws=1000, tell whether" in repr(found)) == (verdict == "unclear")
     assert ("which more draws tell" in repr(found)) == ((k, error) == (0.45, 0.1))
 
 

@@ -37,6 +37,10 @@ of the rows: a pass along a direction each, which costs as much as two of the fi
 _DIRECTION = 5e5
 """Approximate operations of the calls of a pass along a direction, which do not depend on the rows."""
 
+_SWEEPS, _OF_CHAIN = 15, 6e6
+"""Sweeps along all directions, about, where chains and other hidden values depend on each other; and the operations of
+the calls of one. Before these, local factors go on to their optimum, in about as many sweeps as the fit took."""
+
 _PASSES = 3
 """About the passes and updates to a tilted fixed point."""
 
@@ -139,7 +143,9 @@ def is_cheap(problem: Problem, statistics: Any, n_rows: int, n_iterations: int) 
         return False
     passes = min(columns * per_row * n_rows, _of_all_pairs(problem) * n_rows)
     ours = passes + columns * (calls + 4.0 * size) + algebra * (1.0 if size > ALWAYS_FORMED else 0.5)
-    return ours <= max(_ALWAYS, n_iterations * (per_row * n_rows + calls))
+    a_sweep = _of_a_sweep(problem, n_rows)
+    ours += (_SWEEPS + n_iterations) * a_sweep
+    return ours <= max(_ALWAYS, n_iterations * max(per_row * n_rows + calls, a_sweep))
 
 
 def is_cheap_to_second_order(
@@ -172,8 +178,10 @@ def is_cheap_to_second_order(
     passes = (
         _of_all_pairs(problem) * n_rows if is_curved else directions * (0.5 * per_row * n_rows + _DIRECTION)
     )
+    a_sweep = _of_a_sweep(problem, n_rows)
     ours = points * (_PASSES * (per_row * n_rows + 2.0 * calls) + passes + algebra)
-    return ours <= max(_ALWAYS, n_iterations * (per_row * n_rows + calls))
+    ours += points * (_SWEEPS + n_iterations) * a_sweep
+    return ours <= max(_ALWAYS, n_iterations * max(per_row * n_rows + calls, a_sweep))
 
 
 def is_worth_a_series(problem: Problem, size: int, n_rows: int) -> bool:
@@ -252,6 +260,13 @@ def _operations_of_a_row(problem: Problem) -> float:
         30.0 * own.n_rows + (4.0 * own.n_rows * tables[own].n_rows if own in tables else 0.0)
         for own in problem.factors
     )
+
+
+def _of_a_sweep(problem: Problem, n_rows: int) -> float:
+    """Return the operations of a sweep over chains and hidden values that depend on each other; 0 if none do."""
+    if not problem.factors or not problem.rows.chains or not problem.rows.keeps_locals:
+        return 0.0
+    return _OF_CHAIN + _operations_of_a_row(problem) * n_rows
 
 
 def _said_to_rows(problem: Problem) -> float:

@@ -232,7 +232,9 @@ class ResponseOperator(Derivative):
 
     def _portions(self, coordinates: Array) -> Iterator[Array]:
         most = _MOST_AT_ONCE
-        if self._coefficients is None or self._is_curved:
+        is_settled = self._coefficients is not None and self._model.keeps_locals and not self._model.chains
+        if self._coefficients is None or self._is_curved or is_settled:
+            # local factors that depend on each other are settled once for all
             most = max(most, int(_MOST_NUMBERS / max(self.n_statistics, 1)))
         elif self._model.chains:
             longest = max(

@@ -20,6 +20,9 @@ from .tail import GOOD, Tail, log_mean_of, tail_of
 USABLE = 0.7
 """Shape from which on no practical number of draws corrects q."""
 
+_ERRORS_BELOW = 2.0
+"""Standard errors that k must be below this for q to be called close: of few draws k is often too low."""
+
 _FEWEST = 100
 """Draws below which the tail of the weights has too few for its shape to be told."""
 
@@ -92,8 +95,13 @@ class Diagnosis:
 
     @property
     def verdict(self) -> str:
-        """The meaning of k in a word: "good", "usable" or "poor", or "unclear" if 0.7 is within its error."""
-        if self.pareto_k - self.pareto_k_error < USABLE <= self.pareto_k + self.pareto_k_error:
+        """The meaning of k in a word: "good", "usable" or "poor", or "unclear" if it may be on the other side of 0.7.
+
+        That is, if it is less than two errors below 0.7, for few draws rarely have the largest weights, or less than
+        one above.
+        """
+        k, error = self.pareto_k, self.pareto_k_error
+        if k - error < USABLE <= k + (_ERRORS_BELOW if k < USABLE else 1.0) * error:
             return "unclear"
         return "good" if self.pareto_k < GOOD else "usable" if self.pareto_k < USABLE else "poor"
 
@@ -108,8 +116,8 @@ class Diagnosis:
         advice = {
             "good": "q is close to the posterior of the globals",
             "usable": "q is near the posterior of the globals; importance weights correct its draws",
-            "unclear": "more draws tell whether k is below 0.7; if it is not, means may still be useful, but intervals "
-            "are likely to be too narrow",
+            "unclear": f"more draws, such as n_draws={10 * len(self.log_weights)}, tell whether k is below 0.7; if it "
+            f"is not, means may still be useful, but intervals are likely to be too narrow",
             "poor": "the posterior of the globals differs from q: means may still be useful, but intervals are likely "
             "to be too narrow",
         }[self.verdict]

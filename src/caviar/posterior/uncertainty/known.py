@@ -247,21 +247,31 @@ class Corrected(Widths):
         return found
 
     def doubt_of(self, widths: Widths) -> str:
-        """Say how far the series, which is in doubt, moves the means that linear response keeps."""
-        moved = {}
+        """Say why the series is in doubt, whose means and standard deviations linear response keeps."""
+        if not self.limited:
+            return ""
+        moved, wider = {}, {}
         for name, own in self.shifts.items():
             sd = widths.sds[name]
-            moved[name] = float(
-                np.divide(np.abs(own), sd, out=np.zeros_like(own), where=sd > 0).max(initial=0.0)
+            is_known = np.isfinite(sd) & (sd > 0)
+            moved[name] = float(np.abs(own[is_known] / sd[is_known]).max(initial=0.0))
+            if name in self.limited:
+                logs = np.log(self.sds[name][is_known] / sd[is_known])
+                wider[name] = float(logs[np.abs(logs).argmax()]) if logs.size else 0.0
+        worst, widest = max(moved, key=lambda n: moved[n]), max(wider, key=lambda n: abs(wider[n]))
+        if moved[worst] > _MUCH_OF_SD:
+            least = "at least " if worst in self.limited else ""
+            what = f"the mean of {worst} moves by {least}{moved[worst]:.1f} of these standard deviations, too far"
+        elif abs(wider[widest]) > np.log(_MUCH_WIDER):
+            ratio = float(np.exp(wider[widest]))
+            bound = "at least" if ratio > 1 else "at most"
+            what = f"the standard deviation of {widest} is {bound} {ratio:.1f} times as large, too much"
+        else:
+            return (
+                f"They are in doubt: the series to second order does not hold for {', '.join(self.limited)}: some "
+                f"corrected number would leave its range, or has no correction."
             )
-        worst = max(moved, key=lambda name: moved[name], default="")
-        if not worst:
-            return ""
-        least = "at least " if worst in self.limited else ""
-        return (
-            f"They are in doubt: to second order the mean of {worst} moves by {least}{moved[worst]:.1f} of these "
-            f"standard deviations, too far for that series to hold."
-        )
+        return f"They are in doubt: to second order {what} for that series to hold."
 
     def is_far_from(self, widths: Widths) -> bool:
         """Whether the series is in doubt: a mean or standard deviation of linear response is corrected by much."""

@@ -9,12 +9,13 @@ its covariance times the changes of the coefficients and of the others,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from ...._errors import ImproperError
 from ...._typing import AnyArray, Array
+from ....numerics.extrapolated import Extrapolation
 from ...design.backend import Workspace
 from ...design.keys import FactorKey
 from ...local.chains.chain import ChainFactor
@@ -23,6 +24,9 @@ from ...rows.row_model import RowModel
 from ...rows.sequences import Over, SequencesAtWork, known_of_block, steps_of_block
 
 _MOST_SWEEPS = 2_000
+
+_PLAIN, _MOST_EXTRAPOLATED = 3, 300
+"""Sweeps that begin alone, and from which on they end alone."""
 
 _SETTLED = 1e-12
 """Relative change of the responses from one sweep to the next at which sweeps end."""
@@ -97,7 +101,8 @@ class _Responses:
     def settle(self) -> None:
         """Find the changes: at once, or by sweeps if factors depend on each other."""
         model = self._block.model
-        for _ in range(_MOST_SWEEPS):
+        extrapolation = Extrapolation()
+        for sweep in range(_MOST_SWEEPS):
             before = dict(self.moved)
             for stage in model.apart.stages:
                 if isinstance(stage, ChainFactor):
@@ -107,10 +112,26 @@ class _Responses:
             self._move_rows()
             if all(_is_settled(before.get(key), own) for key, own in self.moved.items()):
                 return
+            if _PLAIN <= sweep < _MOST_EXTRAPOLATED:
+                self._extrapolate(extrapolation, before)
         raise ImproperError(
             "chains and the variables that depend on them do not settle: "
             "their factors are not at a maximum of the objective"
         )
+
+    def _extrapolate(self, extrapolation: Extrapolation, before: Mapping[FactorKey, Array]) -> None:
+        """Go on from where changes that are linear in the last ones lead to; those along each direction are alone."""
+        keys = list(self.moved)
+        one, other = (
+            np.concatenate([own[key].reshape(len(own[key]), -1) for key in keys], axis=1).T
+            for own in (before, self.moved)
+        )
+        found, start = extrapolation.next(one, other).T, 0
+        for key in keys:
+            own = self.moved[key]
+            stop = start + own[0].size
+            self.moved[key] = np.ascontiguousarray(found[:, start:stop]).reshape(own.shape)
+            start = stop
 
     def at(self, places: slice | AnyArray, keys: Sequence[FactorKey]) -> dict[FactorKey, Sequence[Array]]:
         """Return the changes of some factors in some rows, a copy for each of the changes."""

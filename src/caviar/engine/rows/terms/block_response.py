@@ -18,6 +18,7 @@ import numpy as np
 
 from ...._errors import ImproperError
 from ...._typing import Array
+from ....numerics.extrapolated import Extrapolation
 from ...design.keys import FactorKey
 from ...local.local_factor import LocalFactor
 from ...local.statistics import Coefficients, LocalState, Sums
@@ -27,6 +28,15 @@ from .row_term import BlockWork, RowTerm
 _MOST_SWEEPS = 2_000
 _SETTLED = 1e-14
 """Change of local factors that depend on each other, relative to their size, from sweep to sweep at their optimum."""
+
+_PLAIN_TO_OPTIMUM, _NEARLY_LINEAR = 20, 1e-3
+"""Sweeps to the optimum that are plain, and change of a sweep below which it is nearly linear in the last."""
+
+_ROUNDING = 0.1
+"""The same change relative to the size of what cancels."""
+
+_PLAIN, _MOST_EXTRAPOLATED = 6, 300
+"""Sweeps for the linear changes that begin alone, which tell whether these grow; and from which on they end alone."""
 
 
 class Inference(Protocol):
@@ -134,8 +144,9 @@ class BlockResponse:
     def _settled(self, work: BlockWork, inferences: Sequence[Inference]) -> LocalState:
         """Bring local factors to their optimum, and return their natural parameters (E, B)."""
         natural: LocalState = {}
-        for _ in range(_MOST_SWEEPS):
-            largest = 0.0
+        extrapolation = Extrapolation()
+        for sweep in range(_MOST_SWEEPS):
+            largest, last = 0.0, natural.copy()
             for own in inferences:
                 key, before = own.factor.key, work.state.get(own.factor.key)
                 natural[key] = own.natural(work).copy()
@@ -144,6 +155,10 @@ class BlockResponse:
                 largest = max(largest, np.inf if before is None else _difference(work.state[key], before))
             if largest < _SETTLED or not self._coupling:
                 break
+            if _PLAIN_TO_OPTIMUM <= sweep < _MOST_EXTRAPOLATED and largest < _NEARLY_LINEAR:
+                ahead = _extrapolated(extrapolation, natural, last, natural)
+                if _inferred(inferences, ahead, work.state):
+                    natural |= ahead
         return natural
 
     def _moved(
@@ -156,20 +171,45 @@ class BlockResponse:
     ) -> LocalState:
         """Return by how much the statistics of local factors change, (E, B) each."""
         said = {own.factor.key: own.change(work, change).copy() for own in inferences}
-        moved = dict(given)
-        for _ in range(_MOST_SWEEPS):
-            largest = 0.0
+        sizes = self._sizes(work, responses, said, given) if self._coupling else {}
+        moved, extrapolation, earlier, shrinks = dict(given), Extrapolation(), np.inf, True
+        for sweep in range(_MOST_SWEEPS):
+            largest, last = 0.0, moved.copy()
             for own in inferences:
                 key, before = own.factor.key, moved.get(own.factor.key)
                 total = said[key] + self._said_by_others(work, key, moved)
                 moved[key] = responses[key](total)
-                largest = max(largest, np.inf if before is None else _difference(moved[key], before))
+                largest = max(
+                    largest, np.inf if before is None else _difference(moved[key], before, sizes[key])
+                )
             if largest < _SETTLED or not self._coupling:
                 return moved
+            shrinks = largest < earlier if sweep <= _PLAIN else shrinks
+            if shrinks and _PLAIN <= sweep < _MOST_EXTRAPOLATED:
+                moved |= _extrapolated(extrapolation, said, last, moved)
+            earlier = largest
         raise ImproperError(
             "local variables of a row that depend on each other do not settle: their factors are at no maximum of the "
             "objective"
         )
+
+    def _sizes(
+        self,
+        work: BlockWork,
+        responses: Mapping[FactorKey, Callable[[Array], Array]],
+        said: LocalState,
+        given: LocalState,
+    ) -> dict[FactorKey, float]:
+        """Return how large changes of each local factor may be that are rounding where changes cancel.
+
+        Labels or shares do not change where all their logits change alike, but for rounding, which never settles.
+        """
+        rng, moved = np.random.default_rng(0), dict(given)
+        # twice, for the first is told by the others
+        for key, own in (*said.items(), *said.items()):
+            largest = np.abs(own + self._said_by_others(work, key, moved)).max(initial=0.0)
+            moved[key] = responses[key](largest * rng.choice((-1.0, 1.0), size=own.shape))
+        return {key: _ROUNDING * float(np.abs(moved[key]).max(initial=0.0)) for key in said}
 
     def _said_by_others(self, work: BlockWork, target: FactorKey, moved: LocalState) -> Array | float:
         """Return by how much the natural parameters of a factor change with the statistics of the others."""
@@ -210,9 +250,38 @@ class BlockResponse:
         return {factor.key: factor.counted(state[factor.key], columns) for factor in factors}
 
 
-def _difference(one: Array, other: Array) -> float:
-    """Return the largest difference between two states, relative to the largest number of one."""
-    largest = np.abs(one).max(initial=0.0)
+def _inferred(inferences: Sequence[Inference], natural: LocalState, state: LocalState) -> bool:
+    """Write the statistics of natural parameters to a state; return whether there are any."""
+    found: LocalState = {}
+    for own in inferences:
+        found[own.factor.key] = natural[own.factor.key].copy()
+        try:
+            own.factor.infer(found[own.factor.key])
+        except ImproperError:
+            return False
+    if not all(np.isfinite(own).all() for own in found.values()):
+        return False
+    state |= found
+    return True
+
+
+def _extrapolated(
+    extrapolation: Extrapolation, keys: Iterable[FactorKey], before: LocalState, after: LocalState
+) -> LocalState:
+    """Return the changes of local factors to go on from: those of each row are linear in themselves alone."""
+    every = list(keys)
+    one, other = (np.concatenate([own[key] for key in every]) for own in (before, after))
+    found, start, parts = extrapolation.next(one, other), 0, {}
+    for key in every:
+        stop = start + len(after[key])
+        parts[key] = found[start:stop]
+        start = stop
+    return parts
+
+
+def _difference(one: Array, other: Array, size: float = 0.0) -> float:
+    """Return the largest difference between two states, relative to the largest number of one, or a larger size."""
+    largest = max(np.abs(one).max(initial=0.0), size)
     return float(np.abs(one - other).max(initial=0.0) / largest) if largest else 0.0
 
 
