@@ -41,11 +41,12 @@ def exact(successes: np.ndarray, size: int) -> tuple[float, float, float, float]
         density = density_at(levels, spreads, successes, size)
         of_level, of_spread = density.sum(axis=1), density.sum(axis=0)
         if not last:
-            ends = [
-                own[weights > 1e-7 * weights.max()][[0, -1]]
+            left, right = (
+                own[weights > 1e-7 * weights.max()]
                 for own, weights in ((levels, of_level), (spreads, of_spread))
-            ]
-            levels, spreads = np.linspace(*ends[0], 61), np.geomspace(*ends[1], 500)
+            )
+            levels = np.linspace(left[0], left[-1], 61)
+            spreads = np.geomspace(right[0], right[-1], 500)
     share = of_spread / of_spread.sum()
     mean = float(share @ spreads)
     below = np.cumsum(share) - 0.5 * share

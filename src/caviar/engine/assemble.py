@@ -362,7 +362,9 @@ def _is_of_labels_alone(term: GlobalTerm) -> bool:
     """Whether values of the rows meet only their labels in a term, and no global."""
     keys = term.contraction.keys
     sums = [key for key in keys if isinstance(key, SumKey)]
-    return len(sums) == len(keys) and any(key.local and key.feature.column for key in sums)
+    return len(sums) == len(keys) and any(
+        key.local and (key.feature is None or key.feature.column) for key in sums
+    )
 
 
 def _is_more(source: Source | None, one: Problem) -> bool:
