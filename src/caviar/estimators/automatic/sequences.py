@@ -49,7 +49,13 @@ class SequenceProblem(Problem):
         """Return the mixture of rows by themselves that has the emissions of the states."""
         assert self.mixture_of is not None
         model = self.mixture_of(responsibilities.shape[1])
-        emissions = {name: own for name, own in factors_of(posterior).items() if name in model.variables}
+        known = model.variables
+        emissions = {
+            name: own
+            for name, own in factors_of(posterior).items()
+            # weights of transitions are no weights of rows
+            if name in known and own.family is known[name].family
+        }
         start = {**emissions, "z": responsibilities}
         return weighed(state_at(model, {"x": self.values(self.X)}, start, self.weights))
 
