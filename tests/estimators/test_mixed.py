@@ -344,3 +344,10 @@ def test_columns_may_have_the_names_of_variables_of_the_model(names, tmp_path):
         )
     for one, other in zip(*fits, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_sentences_about_a_fit_name_columns_and_not_what_the_model_calls_their_factors():
+    rows = [["a", 1.0, 2.0], ["b", 3.0, 4.0], ["a", 1.5, 2.2], ["b", 3.3, 4.1]] * 6
+    model = cv.MixedMixture(2, random_state=0).fit(rows)
+    told = model._in_shown_names("A mean of x1_theta moves; it does not hold for x2_theta.mean and x1_theta.")
+    assert told == "A mean of x1 moves; it does not hold for x2 mean and x1."

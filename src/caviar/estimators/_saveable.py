@@ -94,7 +94,16 @@ class Saveable(FitArguments):
 
     def _in_shown_names(self, sentence: str) -> str:
         """Return a sentence about the stated model with what users call its variables."""
-        return _PART.sub(lambda part: self._shown_name(part[0]), sentence)
+        found = _PART.sub(lambda part: self._shown_name(part[0]), sentence)
+        for name in self.posterior_:
+            whole = self._shown_whole(name)
+            if whole != name:
+                found = re.sub(rf"(?<![\w.]){re.escape(name)}(?!\w|\.\w)", lambda _, own=whole: own, found)
+        return found
+
+    def _shown_whole(self, stated: str) -> str:
+        """Return what a sentence calls a joint factor as a whole, of which attributes have the parts."""
+        return "the components" if stated == "theta" else stated
 
     def _stated_name(self, shown: str) -> str:
         """Return the variable of the stated model that users call so; the name itself if there is none."""

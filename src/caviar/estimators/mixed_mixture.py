@@ -208,6 +208,16 @@ class MixedMixture(HasEvidence, MixtureEstimator):
                 return f"{name} {part or PARAMETERS[kind]}"
         return "weights" if whole == columns.weights else stated
 
+    def _shown_whole(self, stated: str) -> str:
+        """Return the column whose parameters a joint factor has."""
+        columns = self._columns
+        numbers = {
+            own: name
+            for name, kind, own in zip(columns.names, columns.kinds, columns.parameters, strict=True)
+            if kind == NUMBER
+        }
+        return numbers.get(stated, stated)
+
     def _names(self) -> tuple[str, ...]:
         """Return the names that the columns have in the model."""
         names = getattr(self, "feature_names_in_", None)
