@@ -320,6 +320,25 @@ def test_what_a_fit_may_cost_counts_the_fits_that_it_continues(monkeypatch):
     assert twice.uncertainty == "linear_response"
 
 
+def test_a_fit_continues_from_a_posterior_by_the_names_of_its_positions():
+    """Levels that come in another order, or fewer of them; others are refused."""
+    obs, group = cv.Plate("obs"), cv.Plate("group")
+    effect = cv.Normal("effect", 0.0, 0.1, plates=group)
+    model = cv.Model(cv.Normal("y", effect[cv.Data("g", plates=obs)], 1.0, plates=obs))
+    names, y = np.array(list("abcabc")), np.array([0.0, 5.0, 9.0, 0.2, 5.2, 9.2])
+    first = model.fit({"g": names, "y": y})
+    # values without an iteration are those of the start
+    later = model.fit({"g": names[4:0:-1], "y": y[4:0:-1]}, init=first, max_iter=0)
+    np.testing.assert_allclose(later["effect"].mean, first["effect"].mean)
+    with pytest.raises(cv.DataError, match="'g' has 'z'"):
+        model.fit({"g": np.array(list("zbczbc")), "y": y}, init=first)
+    other = model.fit({"g": np.array(list("zbczbc")), "y": y})
+    with pytest.raises(cv.ParameterError, match="leave out init="):
+        model.fit({"g": names, "y": y}, init=first, prior=other)
+    fewer = model.fit({"g": names[[1, 2]], "y": y[[1, 2]]}, init=first)
+    assert fewer["effect"].mean.shape == (3,)
+
+
 def test_what_a_fit_may_cost_counts_all_starts_of_an_estimator(monkeypatch):
     monkeypatch.setattr("caviar.engine.response.cost._ALWAYS", 0.0)
     x = overlapping()["x"]

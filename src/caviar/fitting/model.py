@@ -308,7 +308,7 @@ class Model(ShownAsGraph):
             If the checkpoint can no longer be written, for example on a full disk. The fit continues.
         """
         check_settings(max_iter, tol, n_restarts)
-        met, sample_weight, is_own = of_its_own(self._met(data, prior), sample_weight)
+        met, sample_weight, is_own = of_its_own(self._met(data, prior, init), sample_weight)
         before, init = (0, init) if prior is None and isinstance(init, str) else self._begun(init, met, prior)
         bound = bound_of(self, met, sample_weight, data_plate, factors, (point, order))
         problem = self._problem(bound, point, factors, order, thorough=max_iter == 0)
@@ -359,11 +359,19 @@ class Model(ShownAsGraph):
             return 0, by_names(self.axes, met.names, init)
         return 0, "prior" if prior is not None and isinstance(init, str) and init == "auto" else init
 
-    def _met(self, data: Any, prior: Posterior | None) -> NamedData:
+    def _met(self, data: Any, prior: Posterior | None, init: Any = None) -> NamedData:
         """Return data as arrays, in the order of the names of an earlier fit if there was one."""
         if prior is not None and not isinstance(prior, Posterior):
             raise ParameterError(f"prior must be a posterior of this model from other rows; got {prior!r}")
-        return meet(self.axes, self.structure.leaves, data, None if prior is None else prior.names)
+        start = init.names if isinstance(init, Posterior) else None
+        earlier = start if prior is None else prior.names
+        if prior is not None and start is not None:
+            one, other = prior.names.along, start.along
+            if any(one[axis] != other[axis] for axis in one.keys() & other.keys()):
+                raise ParameterError(
+                    "prior= and init= are posteriors whose positions have different names; leave out init="
+                )
+        return meet(self.axes, self.structure.leaves, data, earlier)
 
     def _plate_like(self, plate: Plate | None) -> Plate | None:
         """Return the plate of this statement that has the name of one of its structure."""

@@ -28,7 +28,7 @@ from ..uncertainty.known import Corrected, Tell, Uncertainty, Widths
 from ..uncertainty.pending import Pending
 from .at_once import MOST_NUMBERS, integral_of, means_of, separating_of
 from .doubts import doubt_of, doubt_of_series
-from .fits_at_values import arguments_of, fits_at_values
+from .fits_at_values import TO_A_FIXED_POINT, arguments_of, fits_at_values
 from .integrated import IntegratedPosterior
 from .lattice_of_fits import MOST_DIMENSIONS, integral_of_fits
 from .of_mixtures import OVERLAP, integrated_over_scale, is_cheap, scale_shared_by_components
@@ -214,11 +214,7 @@ class Integrates(Factored):
         return type(self.model)(*leaves).fit(
             pending.data,
             init=init,
-            seed=0,
-            tol=1e-9,
-            max_iter=2000,
-            progress=False,
-            uncertainty="mean_field",
+            **TO_A_FIXED_POINT,
             **arguments,
         )
 

@@ -17,6 +17,15 @@ from ..evidence.coordinates import Coordinates
 from .integrated import Conditional, IntegratedPosterior, at
 from .lattice import Lattice, Place, explored
 
+TO_A_FIXED_POINT: Mapping[str, Any] = {
+    "seed": 0,
+    "tol": 1e-9,
+    "max_iter": 2000,
+    "progress": False,
+    "uncertainty": "mean_field",
+}
+"""Arguments of a fit that linear response is taken of."""
+
 _STEPS = {1: (0.7, 13.0), 2: (0.9, 10.0), 3: (1.0, 9.0)}
 """By the number of dimensions: a step in standard deviations, and how far below the highest point the lattice ends, in
 nats."""
@@ -105,11 +114,7 @@ class _Fits:
         found = self._posterior.model.fit(
             known,
             init=init,
-            seed=0,
-            tol=1e-9,
-            max_iter=2000,
-            progress=False,
-            uncertainty="mean_field",
+            **TO_A_FIXED_POINT,
             **self._arguments,
         )
         before_it = 0.0 if start is None else start.correction

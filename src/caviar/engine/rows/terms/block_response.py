@@ -202,7 +202,8 @@ class BlockResponse:
     ) -> dict[FactorKey, float]:
         """Return how large changes of each local factor may be that are rounding where changes cancel.
 
-        Labels or shares do not change where all their logits change alike, but for rounding, which never settles.
+        If all logits of a label or share change by the same number, it does not change. What is left is rounding, and
+        would never settle.
         """
         rng, moved = np.random.default_rng(0), dict(given)
         # twice, for the first is told by the others
