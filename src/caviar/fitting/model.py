@@ -506,10 +506,12 @@ class Model(ShownAsGraph):
         with row_map.executor.session(), reporter(progress) as callback, flushing(keeper):
             row_map.executor.reach()
             begun: dict[int, Beginning[Any]] = {}
+            # a generator has other children each time
+            own_seeds = seeds(keeper.seed, settings.n_restarts)
             if settings.n_restarts > 1:
                 told = replace(settings, callback=callback)
-                begun = side_by_side(problem, row_map, init, told, schedule, keeper)
-            for number, own_seed in enumerate(seeds(keeper.seed, settings.n_restarts)):
+                begun = side_by_side(problem, row_map, init, told, schedule, keeper, own_seeds)
+            for number, own_seed in enumerate(own_seeds):
                 if number < ends.n_ended:
                     continue
                 own = replace(settings, callback=callback, restart=number, recorder=keeper.record)

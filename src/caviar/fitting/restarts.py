@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,7 +23,6 @@ from ..engine.starts.from_user import given_start
 from ..engine.starts.race import Begun
 from ..engine.starts.trials import sample_of_start
 from ..language import Variable
-from .arguments import seeds
 from .checkpointing import Keeper
 
 
@@ -34,14 +33,15 @@ def side_by_side(
     settings: Settings,
     schedule: Schedule[Any],
     keeper: Keeper,
+    own_seeds: Sequence[np.random.Generator | np.random.SeedSequence],
 ) -> dict[int, Beginning[Any]]:
-    """Return where starts of small tables begin, most at the ends of passes that they make side by side."""
+    """Return where starts of small tables begin, each with its seed, most at the ends of passes side by side."""
     moves = schedule.batch_moves
     is_one = settings.n_restarts - keeper.ends.n_ended < 2 or not settings.max_iter
     if is_one or moves is None or why_not_grouped(problem):
         return {}
     found: dict[int, Beginning[Any]] = {}
-    for number, seed in enumerate(seeds(keeper.seed, settings.n_restarts)):
+    for number, seed in enumerate(own_seeds):
         try:
             found[number] = beginning(problem, row_map, init, seed, replace(settings, restart=number))
         except ImproperError:
