@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import ModelError, ParameterError
-from ..language import Axis, Data, Node, Variable, terms_of
+from ..language import Axis, Data, Multinomial, Node, Variable, terms_of
 from .ascent.problem import CompiledRows, CompileRows, Factors, Problem
 from .ascent.schedule import Ascent, Schedule, StatedSchedule
 from .ascent.schedules.auto import Auto
@@ -37,7 +37,7 @@ from .compiled.labels_that_meet import with_joined_labels
 from .compiled.shared.groups import with_shared
 from .compiled.shared.variable import SharedVariable
 from .compiled.terms import Compiled, GlobalTerm
-from .design.features import Source
+from .design.features import Feature
 from .design.keys import SumKey
 from .factorisation import APART, apart, local_factors
 from .groups.side_by_side import SideBySide
@@ -347,7 +347,8 @@ def why_not_grouped(one: Problem) -> str:
         return "an earlier posterior is its prior"
     if any(table.tallied for table in compiled.tables.values()):
         return "its categories are looked up"
-    if any(_is_more(own.source, one) for table in compiled.tables.values() for own in table.features):
+    features = [own for table in compiled.tables.values() for own in table.features]
+    if any(_is_more(own, one) for own in features) or any(_has_trials(own) for own in bound.observed):
         return "its rows have known values besides the observed variables, or entries are missing"
     if not all(any(parent in one.order for parent in node.parents) for node in bound.observed) or any(
         _is_of_labels_alone(term) for term in compiled.terms
@@ -367,12 +368,23 @@ def _is_of_labels_alone(term: GlobalTerm) -> bool:
     )
 
 
-def _is_more(source: Source | None, one: Problem) -> bool:
-    """Whether a source of features is more than an observed variable, complete and measured from one point."""
+def _is_more(feature: Feature, one: Problem) -> bool:
+    """Whether a feature is of more than an observed variable, complete and measured from one point.
+
+    Labels along more than the rows are, too: the sums keep these plates in one group, though no table has them.
+    """
+    source = feature.source
     if source is None:
         return False
     is_observed = isinstance(source.node, Variable) and source.node in one.bound.observed
-    return not is_observed or source.origin is not None or source.beside is not None or source.has_missing
+    if not is_observed or (feature.n_labels is not None and source.shape):
+        return True
+    return source.origin is not None or source.beside is not None or source.has_missing
+
+
+def _has_trials(variable: Variable) -> bool:
+    """Whether a number of trials is stated for each row."""
+    return isinstance(variable, Multinomial) and variable.trials is not None and variable.trials.ndim > 0
 
 
 def _differs(term: GlobalTerm, factor: LocalFactor) -> bool:

@@ -241,10 +241,13 @@ def slot_value(
         return np.asarray(value)
     if slot.along is not None and owner.by_step:
         return _rows_value(owner, slot, np.asarray(value), values)
-    if slot.along is not None:
-        return np.asarray(value)
     for chosen in slot.chosen:
         labels[chosen.plate] = _labels_in(owner, chosen, values)
+    if slot.along is not None:
+        # the axis of the entries stands after those of the plates of the owner
+        others = tuple(plate for plate in node.plates if plate is not slot.along)
+        value = np.moveaxis(np.asarray(value), node.plates.index(slot.along), len(others))
+        return laid_out(value, others, owner, labels)
     if isinstance(value, tuple):
         both = zip(value, ("precision_x", "precision"), strict=True)
         return type(value)(*(laid_out(part, node.plates_of(name), owner, labels) for part, name in both))
