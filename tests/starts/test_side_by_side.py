@@ -141,6 +141,31 @@ def test_a_leaf_of_known_parents_alone_is_no_part_of_a_batch(number, batches):
     np.testing.assert_allclose([each.elbo for each in many], together.elbo, rtol=1e-6)
 
 
+def _several_answers(rng):
+    """Answers at two places, whose probabilities are the same."""
+    obs, label = cv.Plate("obs"), cv.Plate("label", 2)
+    table = cv.Dirichlet("table", np.full(5, 0.5), plates=label)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=obs)
+    model = cv.Model(cv.Categorical("x", table[z], plates=(obs, cv.Plate("place", 2))))
+    return model, {"x": rng.integers(5, size=(8, 2))}
+
+
+def _stated_trials(rng):
+    """Tallies of a number of trials that the statement has for each row."""
+    x = rng.multinomial(rng.integers(1, 7, 6), [0.2, 0.3, 0.5])
+    table = cv.Dirichlet("table", np.ones(3), plates=cv.Plate("label", 2))
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=cv.Plate("obs"))
+    return cv.Model(cv.Multinomial("x", x.sum(axis=1), table[z], plates=z.plates)), {"x": x}
+
+
+@pytest.mark.parametrize("make", [_several_answers, _stated_trials])
+def test_answers_that_cannot_be_a_batch_are_fitted_one_by_one(make, batches):
+    model, data = make(np.random.default_rng(1))
+    together, n_batches, alone = _both(batches, lambda: model.fit(data, n_restarts=3, seed=0))
+    assert n_batches == 0
+    assert together.restart_elbos.tolist() == alone.restart_elbos.tolist()
+
+
 @pytest.mark.parametrize("refused", ["missing entries", "an earlier posterior"])
 def test_what_cannot_be_a_batch_is_fitted_one_by_one(refused, batches):
     rng = np.random.default_rng(7)

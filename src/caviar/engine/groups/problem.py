@@ -326,7 +326,8 @@ class GroupedProblem:
             return lambda arrays: known
         counted = one.contraction.value({key: np.ones(()) for key in keys})
         # the rows of each group are all that enters it
-        return lambda arrays: counted * (self.static[keys[0]] if keys else 1.0)
+        alone = counted * (self.static[keys[0]] if keys else 1.0)
+        return lambda arrays: alone
 
     def objective(self, arrays: Mapping[Hashable, Array], entropies: Array) -> Array:
         """Return the objective of each group, (G,), without :meth:`own_entropy`.
