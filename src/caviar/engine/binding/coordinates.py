@@ -409,7 +409,7 @@ def _about(
 def _point_of_factors(
     bound: BoundModel, group: Group, factors: Mapping[str, Any], gate: Variable | None, category: int | None
 ) -> Array | None:
-    """Return the mean of a group's factor or known mean, averaged over the plates that the group does not share."""
+    """Return the mean of a group's factor or known mean, the middle one over plates that the group does not share."""
     for variable in group.variables:
         slot = location_slot(bound, variable)
         if slot is None or not (isinstance(slot.node, Constant) or slot.node.name in factors):
@@ -424,11 +424,24 @@ def _point_of_factors(
             location = np.take(location, category or 0, axis=chosen)
             del axes[chosen]
         if set(group.axes) <= set(axes):
-            averaged = location.mean(axis=tuple(i for i, axis in enumerate(axes) if axis not in group.axes))
+            middle = _middle(location, tuple(i for i, axis in enumerate(axes) if axis not in group.axes))
             kept = [axis for axis in axes if axis in group.axes]
             order = [kept.index(axis) for axis in group.axes]
-            return averaged.transpose(*order, *range(len(order), averaged.ndim))
+            return middle.transpose(*order, *range(len(order), middle.ndim))
     return None
+
+
+def _middle(values: Array, axes: tuple[int, ...]) -> Array:
+    """Return the middle one of the values along axes: a single one far away does not move it, as it moves their mean.
+
+    Of two in the middle it is the one nearer to zero.
+    """
+    if not axes:
+        return values
+    first = np.moveaxis(values, axes, range(len(axes)))
+    every = np.sort(first.reshape(-1, *first.shape[len(axes) :]), axis=0)
+    low, high = every[(len(every) - 1) // 2], every[len(every) // 2]
+    return np.where(np.abs(low) <= np.abs(high), low, high)
 
 
 def refuse_far_priors(bound: BoundModel, coordinates: Coordinates) -> None:
