@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from random_models.at_large import drawn
+from scipy import stats
 
 import caviar as cv
 from caviar.testing import elbo_estimate
@@ -26,6 +27,26 @@ def test_densities_of_random_models(part: int):
         found = log_joints(stated.model.nodes, data, values, 3)
         each = [stated.model.log_joint({**data, **one_of(values, i)}) for i in range(3)]
         np.testing.assert_allclose(found, each, rtol=1e-9)
+
+
+def test_densities_of_entries_whose_parents_lie_along_them():
+    """A share and a precision for each entry, the same in all repetitions, are laid along the draws too."""
+    factor, column, obs = cv.Plate("factor", 2), cv.Plate("column", 3), cv.Plate("obs")
+    share = cv.Beta("share", 1, 1, plates=factor)
+    w = cv.SpikeSlab("w", share, precision=cv.Gamma("relevance", 1, 1, plates=factor), plates=column)
+    y = cv.Normal("y", cv.dot(cv.Data("X", plates=obs), w), 1.0, plates=(obs, column))
+    rng = np.random.default_rng(0)
+    shares, precisions = rng.beta(1, 1, (5, 2)), rng.gamma(1, 1, (5, 2))
+    entries = rng.normal(size=(5, 3, 2)) * rng.integers(2, size=(5, 3, 2))
+    data = {"X": rng.normal(size=(4, 2)), "y": rng.normal(size=(4, 3))}
+    found = log_joints(cv.Model(y).nodes, data, {"w": entries, "share": shares, "relevance": precisions}, 5)
+    slab = stats.norm.logpdf(entries, scale=precisions[:, None] ** -0.5)
+    exact = np.where(entries == 0, np.log1p(-shares)[:, None], np.log(shares)[:, None] + slab).sum(
+        axis=(1, 2)
+    )
+    exact -= precisions.sum(axis=1)
+    exact += stats.norm.logpdf(data["y"], np.einsum("nf,dcf->dnc", data["X"], entries)).sum(axis=(1, 2))
+    np.testing.assert_allclose(found, exact, rtol=1e-12)
 
 
 @pytest.mark.parametrize("is_chain", [False, True])
