@@ -59,7 +59,6 @@ NOT_PASSED: dict[str, NotPassed] = {
     f"{_GAUSSIAN}::test_warm_start[0]": _NEAR_THE_END,
     f"{_GAUSSIAN}::test_warm_start[1]": _NEAR_THE_END,
     f"{_GAUSSIAN}::test_warm_start[2]": _NEAR_THE_END,
-    f"{_GAUSSIAN}::test_score[float64]": _NEAR_THE_END,
     f"{_GAUSSIAN}::test_regularisation": NotPassed(
         cv.CollapseWarning,
         "a component that shrinks onto single points is a CollapseWarning, with the best that was found, and no error",
