@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from ...._typing import Array
 from ....numerics.records import replaced
 from ...rows.row_map import RowMap
 from ..degeneracy import checked
@@ -15,6 +17,7 @@ from ..plain_states import place_of, plain_place
 from ..problem import Problem
 from ..schedule import Ascent, Beginning, settled
 from ..state import (
+    ROUNDING,
     AscentState,
     at_natural,
     begin,
@@ -160,9 +163,21 @@ def _further(
         # one more whole move that goes too far, but it is a way uphill
         share = share_of_secant(memory, natural, found.elbo - state.elbo)
         found = at_natural(after, place.natural + share * (natural - place.natural))
-    if found is None or not found.elbo >= after.elbo:
+    if found is None or not _is_worth_it(found, state, after, memory):
         return None, refused(memory)
     return found, accepted(memory)
+
+
+def _is_worth_it(found: BatchState, before: BatchState, after: BatchState, memory: Memory) -> bool:
+    r"""Whether a move ends no lower than the updates of the globals do before the pass.
+
+    From :math:`\eta` to :math:`\eta + f` the update of a factor gains KL(q || q'), at most the divergences of both
+    from each other, :math:`f'h`, where h is the change of the expected statistics; of a point, which was the mode for
+    :math:`\eta`, also. Many moves gain more, and then the objective after the updates need not be known.
+    """
+    assert memory.move is not None
+    gained, bound = found.elbo - before.elbo, float(memory.move.natural @ memory.move.expected)
+    return gained >= bound > ROUNDING * abs(before.elbo) or found.elbo >= after.elbo
 
 
 def _place(state: BatchState) -> Place | None:
@@ -173,5 +188,9 @@ def _place(state: BatchState) -> Place | None:
         joined(state.problem, state.natural), expected_of(state.problem, state.natural, state.arrays)
     )
     # labels that are ruled out have the natural parameter minus infinity
-    is_finite = np.isfinite(place.natural).all() and np.isfinite(place.expected).all()
-    return place if is_finite else None
+    return place if _are_finite(place.natural) and _are_finite(place.expected) else None
+
+
+def _are_finite(values: Array) -> bool:
+    # squares may overflow where values do not
+    return math.isfinite(values.dot(values)) or bool(np.isfinite(values).all())
