@@ -234,7 +234,8 @@ class Problem:
         if all(variable in self.updates for variable in variables):
             other = copy(self)
             other.order, other._together = tuple(variables), None
-            vars(other).pop("flat", None)
+            for name in ("flat", "keys_in_order"):
+                vars(other).pop(name, None)
             # whichever of them are updated, all terms are summed up
             other.summed_terms = self.summed_terms
             return other
@@ -272,6 +273,27 @@ class Problem:
         """The globals that are updated whose priors are flat."""
         return [variable for variable in self.order if self.bound.is_flat(variable)]
 
+    @property
+    def counts_all(self) -> bool:
+        """Whether all repetitions of the globals count in the objective."""
+        return not self._active
+
+    @cached_property
+    def keys_in_order(self) -> list[StatisticKey]:
+        """The statistics of the globals that are updated, in their order."""
+        return [key for variable in self.order for key in self.keys[variable]]
+
+    @cached_property
+    def _families(self) -> dict[Variable, Any]:
+        """What makes the factor of a global variable of its natural parameters, for those that are learnt whole."""
+        return {
+            variable: variable.family.from_natural
+            for variable in self.updates
+            if variable not in self.point
+            and variable not in self._clamped
+            and not isinstance(variable, SharedVariable)
+        }
+
     @cached_property
     def values_of_terms(self) -> list[Callable[[Mapping[Hashable, Array]], float]]:
         """What returns the value of each term."""
@@ -307,6 +329,13 @@ class Problem:
 
         Repetitions that are known are at their values, whatever the natural parameters are there.
         """
+        make = self._families.get(variable)
+        if make is not None:
+            try:
+                return make(natural)
+            except ImproperError:
+                # which says why in terms of the variable
+                return self._factor(variable, natural)
         known = self._clamped.get(variable)
         if known is None:
             return self._factor(variable, natural)
@@ -371,8 +400,7 @@ class Problem:
             raise ImproperError(
                 _why_improper(variable, "its matrix cannot be inverted.", self.bound.values_of)
             ) from error
-        for key, own in zip(self.keys[variable], expected, strict=True):
-            arrays[key] = own
+        arrays.update(zip(self.keys[variable], expected, strict=True))
         if variable.members:
             # in the order of the statistics of the factor that they share: those of each variable come first
             members = [key for member in variable.members for key in self.keys[member]]
@@ -388,7 +416,12 @@ class Problem:
         would never settle.
         """
         if variable in self.point:
-            return self._log_base(variable, self.statistics(variable, factor))
+            # whose measure is mostly flat
+            return (
+                self._log_base(variable, self.statistics(variable, factor))
+                if self.base_terms[variable]
+                else 0.0
+            )
         learnt, seen = factor.learnt, self._active.get(variable)
         if learnt is None:
             return factor.entropy_about_base() if variable in self.order else 0.0

@@ -354,9 +354,7 @@ def packed_square(values: Array, out: Array, scratch: Scratch) -> None:
     wrapped[half:] = values
     row, item = wrapped.strides
     # as_strided of NumPy takes longer than the products of few rows
-    before: Array = np.ndarray(
-        (offsets, size, n_rows), wrapped.dtype, wrapped, half * row, (-row, row, item)
-    )
+    before: Array = np.ndarray((offsets, size, n_rows), wrapped.dtype, wrapped, half * row, (-row, row, item))
     full = offsets * size
     np.multiply(values, before, out=out[:full].reshape(offsets, size, n_rows))
     if half == offsets:

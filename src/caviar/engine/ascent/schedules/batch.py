@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...._errors import ImproperError
 from ...._typing import Array
 from ....numerics.records import replaced
 from ...rows.row_map import RowMap
@@ -26,8 +27,10 @@ from ..state import (
     held_back,
     iterated,
     joined,
+    slack_of,
     update_locals,
     updated_from,
+    updated_globals,
     watched,
 )
 from ..status import Status
@@ -134,13 +137,22 @@ def _advanced(state: BatchState) -> BatchState:
     With a memory of the moves before, the globals may go further than to their updates, where that raises the
     objective by more than these do before the pass: so it rises in each step, whatever is proposed.
     """
-    before, after, half = updated_from(state)
     if state.memory is None:
-        return held_back(before, after, update_locals(after, half))
-    further, memory = _further(before, after, state.memory, state.change)
+        return _after_pass(state)
+    try:
+        after = updated_globals(state)
+    except ImproperError:
+        return replaced(_after_pass(state), memory=Memory())
+    further, memory = _further(state, after, state.memory, state.change)
     if further is None:
-        return replaced(held_back(before, after, update_locals(after, half)), memory=memory)
-    return replaced(watched(further, after, half), memory=memory)
+        return replaced(_after_pass(state, after), memory=memory)
+    return replaced(watched(further, after, state.objective, slack_of(state)), memory=memory)
+
+
+def _after_pass(state: BatchState, updated: BatchState | None = None) -> BatchState:
+    """Return the state with the globals updated, which may have been done, and then the local factors."""
+    before, after, half = updated_from(state, updated)
+    return held_back(before, after, update_locals(after, half))
 
 
 def _further(
@@ -171,24 +183,33 @@ def _further(
 def _is_worth_it(found: BatchState, before: BatchState, after: BatchState, memory: Memory) -> bool:
     r"""Whether a move ends no lower than the updates of the globals do before the pass.
 
-    From :math:`\eta` to :math:`\eta + f` the update of a factor gains KL(q || q'), at most the divergences of both
-    from each other, :math:`f'h`, where h is the change of the expected statistics; of a point, which was the mode for
-    :math:`\eta`, also. Many moves gain more, and then the objective after the updates need not be known.
+    An update from :math:`\eta` to :math:`\eta + f`, by which the expected statistics change by h, gains
+    :math:`(\eta + f)'h` and what its factor has more of entropy. That is KL(q || q'), at most the divergences of both
+    from each other, :math:`f'h`; of a point, which was the mode for :math:`\eta`, it is not more either. So mostly the
+    objective after the updates need not be known.
     """
-    assert memory.move is not None
-    gained, bound = found.elbo - before.elbo, float(memory.move.natural @ memory.move.expected)
-    return gained >= bound > ROUNDING * abs(before.elbo) or found.elbo >= after.elbo
+    place, move = memory.place, memory.move
+    assert place is not None
+    assert move is not None
+    gained, rounding = found.elbo - before.elbo, ROUNDING * abs(before.elbo)
+    if after.problem.counts_all:
+        if gained >= float(move.natural @ move.expected) > rounding:
+            return True
+        entropy = after.objective.entropy - before.objective.entropy
+        updated = float((place.natural + move.natural) @ move.expected) + entropy
+        if abs(gained - updated) > rounding:
+            return gained > updated
+    return found.elbo >= after.elbo
 
 
 def _place(state: BatchState) -> Place | None:
     """Return where the global factors of a state are; None if that is not known, or not finite."""
     if not state.natural:
         return None
-    place = Place(
-        joined(state.problem, state.natural), expected_of(state.problem, state.natural, state.arrays)
-    )
+    natural = joined(state.problem, state.natural)
+    expected = expected_of(state.problem, state.natural, state.arrays, len(natural))
     # labels that are ruled out have the natural parameter minus infinity
-    return place if _are_finite(place.natural) and _are_finite(place.expected) else None
+    return Place(natural, expected) if _are_finite(natural) and _are_finite(expected) else None
 
 
 def _are_finite(values: Array) -> bool:

@@ -15,7 +15,6 @@ from ...design.keys import FactorKey
 from ...local.local_factor import LocalFactor, Part
 from ...local.statistics import Arrays, Sums
 
-
 _FEW = 16
 """Parts of a matrix that are few: which of them share no place with others, and need not be added, is looked up."""
 
