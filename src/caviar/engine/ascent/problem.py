@@ -19,7 +19,7 @@ import numpy as np
 
 from ..._errors import ImproperError
 from ..._typing import AnyArray, Array
-from ...language import Axis, Constant, Node, Variable, base_terms_of
+from ...language import Axis, Variable, base_terms_of
 from ...numerics.cached import cached_property
 from ..binding.bound_model import BoundModel
 from ..binding.clamped.factor import PointMass
@@ -40,12 +40,10 @@ from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients
 from ..rows.recentring import Recentring
 from ..rows.row_model import RowModel
+from .improper import is_proper, why_improper, why_no_mode
 
 Factors: TypeAlias = Mapping[Variable, Any]
 """Global factors, by variable."""
-
-_FAR_FROM_ONE = 20
-"""Powers of ten between a parameter and 1 that are very many."""
 
 
 @dataclass(frozen=True)
@@ -356,9 +354,9 @@ class Problem:
                 return variable.factor_of(natural, self.coordinates.of)
             return variable.family.from_natural(natural)
         except ImproperError as error:
-            if variable in self.point and _is_proper(variable, natural):
-                raise ImproperError(_why_no_mode(variable, str(error)), error.is_proper) from error
-            why = _why_improper(variable, str(error), self.bound.values_of)
+            if variable in self.point and is_proper(variable, natural):
+                raise ImproperError(why_no_mode(variable, str(error)), error.is_proper) from error
+            why = why_improper(variable, str(error), self.bound.values_of)
             raise ImproperError(why, error.is_proper) from error
 
     def with_known(self, variable: Variable, factor: Any, coordinates: Coordinates | None = None) -> Any:
@@ -398,7 +396,7 @@ class Problem:
             expected = factor.expected_statistics
         except np.linalg.LinAlgError as error:
             raise ImproperError(
-                _why_improper(variable, "its matrix cannot be inverted.", self.bound.values_of)
+                why_improper(variable, "its matrix cannot be inverted.", self.bound.values_of)
             ) from error
         arrays.update(zip(self.keys[variable], expected, strict=True))
         if variable.members:
@@ -490,37 +488,6 @@ class Problem:
         return self.measured_from(coordinates), factors
 
 
-def _is_proper(variable: Variable, natural: tuple[Array, ...]) -> bool:
-    try:
-        variable.family.from_natural(natural)
-    except ImproperError:
-        return False
-    return True
-
-
-def _why_no_mode(variable: Variable, reason: str) -> str:
-    return (
-        f"the point mass of '{variable.name}' has no optimum: {reason} Leave '{variable.name}' out of "
-        f"point=, so that it gets a distribution, or give it a prior whose density vanishes at the edge of its domain"
-    )
-
-
-def _why_improper(variable: Variable, reason: str, values_of: Callable[[Node], AnyArray]) -> str:
-    message = f"the update of '{variable.name}' has left its family: {reason}"
-    if variable.is_flat:
-        return message
-    if extreme := extreme_parameter(variable, values_of):
-        return (
-            f"{message} Its prior is proper, but with its {extreme} the numbers of the update leave the range or the "
-            f"digits of double precision. Give the prior and the data sizes that are nearer to each other and to 1"
-        )
-    return (
-        f"{message} Its prior is proper, so it is double precision that gives out: a component stretches over widths "
-        f"too different to be held in one covariance. Bring columns and components to similar scales, or widen the "
-        f"prior"
-    )
-
-
 @np.errstate(all="ignore")
 def statistics_of(problem: Problem, q: Factors) -> dict[Hashable, Array]:
     """Return the expected statistics of all global factors, by key."""
@@ -528,19 +495,6 @@ def statistics_of(problem: Problem, q: Factors) -> dict[Hashable, Array]:
     for variable, factor in q.items():
         problem.tell(arrays, variable, factor)
     return arrays
-
-
-def extreme_parameter(variable: Variable, values_of: Callable[[Node], AnyArray]) -> str:
-    """Return the known parameter of a variable's density farthest from 1, if it is very far, or nothing."""
-    found = []
-    for slot in variable.slots.values():
-        if isinstance(slot.node, Constant):
-            value = values_of(slot.node)
-            sizes = np.abs(value[value != 0])
-            ends = (sizes.min(initial=1.0), sizes.max(initial=1.0))
-            found += [(abs(np.log10(size)), f"{slot.name} of {size:.3g}") for size in ends]
-    farthest, said = max(found, default=(0.0, ""))
-    return said if farthest > _FAR_FROM_ONE else ""
 
 
 def _base_contractions(variable: Variable, bound: BoundModel) -> list[Contraction]:
