@@ -183,23 +183,30 @@ def _further(
 def _is_worth_it(found: BatchState, before: BatchState, after: BatchState, memory: Memory) -> bool:
     r"""Whether a move ends no lower than the updates of the globals do before the pass.
 
+    The updates gain at most :math:`f'h`, and mostly their objective need not be known; see :func:`gain_of_updates`.
+    """
+    if after.problem.counts_all and memory.move is not None:
+        gained, rounding = found.elbo - before.elbo, ROUNDING * abs(before.elbo)
+        if gained >= float(memory.move.natural @ memory.move.expected) > rounding:
+            return True
+        updated = gain_of_updates(before, after, memory)
+        if abs(gained - updated) > rounding:
+            return gained > updated
+    return found.elbo >= after.elbo
+
+
+def gain_of_updates(before: BatchState, after: BatchState, memory: Memory) -> float:
+    r"""Return by how much the updates of the globals have raised the objective, from entropies alone.
+
     An update from :math:`\eta` to :math:`\eta + f`, by which the expected statistics change by h, gains
-    :math:`(\eta + f)'h` and what its factor has more of entropy. That is KL(q || q'), at most the divergences of both
-    from each other, :math:`f'h`; of a point, which was the mode for :math:`\eta`, it is not more either. So mostly the
-    objective after the updates need not be known.
+    :math:`(\eta + f)'h` and the change of the factor's entropy. That is KL(q || q'), less than the divergences of both
+    from each other, :math:`f'h`; for a point, which was the mode for :math:`\eta`, it is not more than that either.
     """
     place, move = memory.place, memory.move
     assert place is not None
     assert move is not None
-    gained, rounding = found.elbo - before.elbo, ROUNDING * abs(before.elbo)
-    if after.problem.counts_all:
-        if gained >= float(move.natural @ move.expected) > rounding:
-            return True
-        entropy = after.objective.entropy - before.objective.entropy
-        updated = float((place.natural + move.natural) @ move.expected) + entropy
-        if abs(gained - updated) > rounding:
-            return gained > updated
-    return found.elbo >= after.elbo
+    entropy = after.objective.entropy - before.objective.entropy
+    return float((place.natural + move.natural) @ move.expected) + entropy
 
 
 def _place(state: BatchState) -> Place | None:
