@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ...._errors import ImproperError
-from ...._typing import Array
 from ....numerics.records import replaced
 from ...rows.row_map import RowMap
 from ..degeneracy import checked
@@ -180,6 +178,7 @@ def _further(
     return found, accepted(memory)
 
 
+@np.errstate(all="ignore")
 def _is_worth_it(found: BatchState, before: BatchState, after: BatchState, memory: Memory) -> bool:
     r"""Whether a move ends no lower than the updates of the globals do before the pass.
 
@@ -190,7 +189,7 @@ def _is_worth_it(found: BatchState, before: BatchState, after: BatchState, memor
         if gained >= float(memory.move.natural @ memory.move.expected) > rounding:
             return True
         updated = gain_of_updates(before, after, memory)
-        if abs(gained - updated) > rounding:
+        if rounding < abs(gained - updated) < np.inf:
             return gained > updated
     return found.elbo >= after.elbo
 
@@ -216,9 +215,5 @@ def _place(state: BatchState) -> Place | None:
     natural = joined(state.problem, state.natural)
     expected = expected_of(state.problem, state.natural, state.arrays, len(natural))
     # labels that are ruled out have the natural parameter minus infinity
-    return Place(natural, expected) if _are_finite(natural) and _are_finite(expected) else None
-
-
-def _are_finite(values: Array) -> bool:
-    # squares may overflow where values do not
-    return math.isfinite(values.dot(values)) or bool(np.isfinite(values).all())
+    is_finite = np.isfinite(natural).all() and np.isfinite(expected).all()
+    return Place(natural, expected) if is_finite else None
