@@ -168,7 +168,7 @@ class Wishart(ExponentialFamily):
     def expected_statistics(self) -> Statistics:
         """(sum of digammas + D log 2 - log|B|, df B^-1)."""
         # a fit asks for all that these are made of: one property after the other takes longer than the arithmetic
-        own, df, size = self.__dict__, self.df, self.inverse_scale.shape[-1]
+        own, df, size = vars(self), self.df, self.inverse_scale.shape[-1]
         halves = own["_halves"] = 0.5 * (df[..., np.newaxis] - _steps(size))
         digammas = own["_digammas"] = digamma(halves)
         inverse_lower = own["_inverse_lower"] = inverse(self._lower, is_lower=True)
