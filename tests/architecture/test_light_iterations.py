@@ -41,21 +41,29 @@ def calls_of(function: Callable[[], object]) -> Counter[str]:
 
 
 @pytest.mark.parametrize(
-    ("estimator", "most", "most_files", "most_of_saddle"),
-    [(cv.BayesianGaussianMixture, 236, 36, 700), (cv.GaussianMixture, 205, 37, 620)],
+    ("estimator", "most", "most_files", "most_with_move", "most_of_saddle"),
+    [(cv.BayesianGaussianMixture, 222, 36, 339, 660), (cv.GaussianMixture, 201, 37, 302, 613)],
 )
 def test_iterations_and_looks_for_saddle_points_are_few_calls(
-    estimator: Any, most: int, most_files: int, most_of_saddle: int, monkeypatch: pytest.MonkeyPatch
+    estimator: Any,
+    most: int,
+    most_files: int,
+    most_with_move: int,
+    most_of_saddle: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     steps: list[Any] = []
     step, look = Batch.step, beyond_saddles.beyond_saddle
     monkeypatch.setattr(Batch, "step", lambda *own: (steps.append(own), step(*own))[1])
     estimator(2, random_state=0).fit(cv.datasets.load_faithful().values)
+    schedule, last = steps[-1]
     # an iteration that moves nothing beyond its update
-    schedule, state = steps[-1][0], replace(steps[-1][1], memory=None)
+    state = replace(last, memory=None)
     with one_blas_thread():
         end = step(schedule, state)
         iteration, saddle = calls_of(lambda: step(schedule, state)), calls_of(lambda: look(end, 1e-4))
+        move = calls_of(lambda: step(schedule, last))
     assert sum(iteration.values()) <= most
     assert len(iteration) <= most_files
+    assert sum(move.values()) <= most_with_move
     assert sum(saddle.values()) <= most_of_saddle

@@ -91,6 +91,44 @@ def test_accelerated_fits_rise_and_end_at_fixed_points(name):
     assert plain.elbo <= posterior.elbo + 1e-6 * 60
 
 
+@pytest.mark.thinned(8)
+@pytest.mark.parametrize("name", CASES)
+def test_moves_are_kept_where_they_end_no_lower_than_the_updates(name, monkeypatch):
+    """What the updates gain follows from divergences, without their objective, and decides as it would."""
+    is_worth_it = batch._is_worth_it
+
+    def watched(found, before, after, memory):
+        is_kept = is_worth_it(found, before, after, memory)
+        rounding = 1e-10 * abs(before.elbo)
+        if abs(found.elbo - after.elbo) > rounding:
+            assert is_kept == (found.elbo > after.elbo)
+        if after.problem.counts_all:
+            gained = after.elbo - before.elbo
+            assert batch.gain_of_updates(before, after, memory) == pytest.approx(
+                gained, rel=1e-6, abs=rounding
+            )
+            assert gained <= memory.move.natural @ memory.move.expected + rounding
+        return is_kept
+
+    monkeypatch.setattr(batch, "_is_worth_it", watched)
+    case = CASES[name]
+    case.fit(case.draw(np.random.default_rng(0), 60), tol=1e-11, max_iter=40)
+
+
+def test_the_objective_of_the_updates_is_not_computed_for_moves_that_gain_more(monkeypatch):
+    is_worth_it, computed = batch._is_worth_it, []
+
+    def watched(found, before, after, memory):
+        is_kept = is_worth_it(found, before, after, memory)
+        computed.append("value" in vars(after.objective))
+        return is_kept
+
+    monkeypatch.setattr(batch, "_is_worth_it", watched)
+    cv.models.normal_wishart_mixture(2, 2).fit({"x": cv.datasets.load_faithful().values}, seed=0)
+    # the last gains little more than rounding
+    assert computed[0] is False
+
+
 @pytest.mark.slow
 def test_overlapping_components_take_a_fraction_of_the_iterations():
     """From the same start, to the same tolerance, and no lower."""

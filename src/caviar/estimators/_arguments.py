@@ -68,6 +68,8 @@ def as_broadcast(
     ParameterError
         If it is neither, or an entry is not above a bound that is given.
     """
+    if type(value) in (int, float) and math.isfinite(value) and (above is None or value > above):
+        return float(value)
     array = as_array(name, value, () if np.ndim(value) == 0 else shape, meaning)
     if above is not None and (array <= above).any():
         raise ParameterError(f"{name} must be above {above:g}; got {value!r}")

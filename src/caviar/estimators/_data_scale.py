@@ -219,6 +219,8 @@ def _units(spread: Array, varies: AnyArray, total: float) -> Array:
             f"a column has standard deviation {own[beyond][0]:.3g}, whose square float64 cannot hold with all its "
             f"digits; give the data in other units"
         )
+    if own.size == spread.size:
+        return spread
     return np.where(varies, spread, np.sqrt(_mean_square(own)) if own.size else 1.0)
 
 

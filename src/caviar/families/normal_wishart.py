@@ -247,6 +247,10 @@ class NormalWishart(_NormalWisharts):
     parameter_letters: ClassVar[tuple[str, ...]] = ("d", "", "", "dd")
 
     @property
+    def _n_numbers(self) -> int:
+        return self.mean.shape[-1]
+
+    @property
     def _own_scatter(self) -> Array:
         linear = self.mean_precision[..., np.newaxis] * self.mean
         return linear[..., :, np.newaxis] * self.mean[..., np.newaxis, :]

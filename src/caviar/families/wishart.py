@@ -167,9 +167,14 @@ class Wishart(ExponentialFamily):
     @cached_property
     def expected_statistics(self) -> Statistics:
         """(sum of digammas + D log 2 - log|B|, df B^-1)."""
-        size = self.inverse_scale.shape[-1]
-        digammas = np.add.reduce(self._digammas, axis=-1)
-        return digammas + (size * _LOG_TWO - self._log_determinant), self.mean
+        # a fit asks for all that these are made of: one property after the other takes longer than the arithmetic
+        own, df, size = vars(self), self.df, self.inverse_scale.shape[-1]
+        halves = own["_halves"] = 0.5 * (df[..., np.newaxis] - _steps(size))
+        digammas = own["_digammas"] = digamma(halves)
+        inverse_lower = own["_inverse_lower"] = inverse(self._lower, is_lower=True)
+        scale = own["_scale"] = inverse_from_factor(inverse_lower)
+        mean = own["mean"] = df[..., np.newaxis, np.newaxis] * scale
+        return np.add.reduce(digammas, axis=-1) + (size * _LOG_TWO - self._log_determinant), mean
 
     def response(self, change: Statistics) -> Statistics:
         half_df, half_scale = change

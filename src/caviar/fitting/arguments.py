@@ -12,6 +12,7 @@ import numpy as np
 from .._errors import ParameterError
 from ..engine.ascent.problem import Problem
 from ..language import Plate, Variable
+from ..numerics.blas import one_blas_thread
 from ..posterior.posterior import Posterior
 
 _MOST_RESTARTS = 1_000_000
@@ -90,7 +91,9 @@ def kept(fit: Callable[Concatenate[M, P], Posterior]) -> Callable[Concatenate[M,
 
     @wraps(fit)
     def kept_fit(model: M, *arguments: P.args, **keywords: P.kwargs) -> Posterior:
-        posterior = fit(model, *arguments, **keywords)
+        # what a fit reads before its passes would set the threads again and again
+        with one_blas_thread():
+            posterior = fit(model, *arguments, **keywords)
         posterior._tell({"arguments": as_plain(keywords)})
         return posterior
 

@@ -105,7 +105,8 @@ class _Limit:
         """Have one thread until ``release``."""
         with self.lock:
             if not self.before:
-                self.before = [own.num_threads or 1 for own in _of_process()]
+                # what was is seen as the number is set
+                self.before = [1] * len(_of_process())
             self.holders[holder] = threading.get_ident()
             self.renew()
 
@@ -133,7 +134,7 @@ class _Limit:
 
     def _put_back(self) -> None:
         for own, n_threads in zip(_of_process(), self.before, strict=False):
-            if (own.num_threads or 1) < n_threads:
+            if n_threads > 1 and (own.num_threads or 1) < n_threads:
                 _set(own, n_threads)
         self.before = []
 

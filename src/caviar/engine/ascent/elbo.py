@@ -160,6 +160,11 @@ class Objective:
                 total += sum([value(arrays) for value in own])
         return total
 
+    @property
+    def entropy(self) -> float:
+        """The sum of the entropies of the global factors, about the measures of their families."""
+        return sum(self._entropies.values())
+
     @cached_property
     def _entropies(self) -> dict[Variable, float]:
         """Entropy of each global factor, about the measure of its family."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..._errors import ImproperError
 from ..._typing import AnyArray, Array
-from ...language import Axis, Constant, Node, Variable, base_terms_of
+from ...language import Axis, Variable, base_terms_of
 from ...numerics.cached import cached_property
 from ..binding.bound_model import BoundModel
 from ..binding.clamped.factor import PointMass
@@ -40,12 +40,10 @@ from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients
 from ..rows.recentring import Recentring
 from ..rows.row_model import RowModel
+from .improper import is_proper, why_improper, why_no_mode
 
 Factors: TypeAlias = Mapping[Variable, Any]
 """Global factors, by variable."""
-
-_FAR_FROM_ONE = 20
-"""Powers of ten between a parameter and 1 that are very many."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +232,8 @@ class Problem:
         if all(variable in self.updates for variable in variables):
             other = copy(self)
             other.order, other._together = tuple(variables), None
-            vars(other).pop("flat", None)
+            for name in ("flat", "keys_in_order"):
+                vars(other).pop(name, None)
             # whichever of them are updated, all terms are summed up
             other.summed_terms = self.summed_terms
             return other
@@ -272,6 +271,27 @@ class Problem:
         """The globals that are updated whose priors are flat."""
         return [variable for variable in self.order if self.bound.is_flat(variable)]
 
+    @property
+    def counts_all(self) -> bool:
+        """Whether all repetitions of the globals count in the objective."""
+        return not self._active
+
+    @cached_property
+    def keys_in_order(self) -> list[StatisticKey]:
+        """The statistics of the globals that are updated, in their order."""
+        return [key for variable in self.order for key in self.keys[variable]]
+
+    @cached_property
+    def _families(self) -> dict[Variable, Any]:
+        """What makes the factor of a global variable of its natural parameters, for those that are learnt whole."""
+        return {
+            variable: variable.family.from_natural
+            for variable in self.updates
+            if variable not in self.point
+            and variable not in self._clamped
+            and not isinstance(variable, SharedVariable)
+        }
+
     @cached_property
     def values_of_terms(self) -> list[Callable[[Mapping[Hashable, Array]], float]]:
         """What returns the value of each term."""
@@ -307,6 +327,13 @@ class Problem:
 
         Repetitions that are known are at their values, whatever the natural parameters are there.
         """
+        make = self._families.get(variable)
+        if make is not None:
+            try:
+                return make(natural)
+            except ImproperError:
+                # which says why in terms of the variable
+                return self._factor(variable, natural)
         known = self._clamped.get(variable)
         if known is None:
             return self._factor(variable, natural)
@@ -327,9 +354,9 @@ class Problem:
                 return variable.factor_of(natural, self.coordinates.of)
             return variable.family.from_natural(natural)
         except ImproperError as error:
-            if variable in self.point and _is_proper(variable, natural):
-                raise ImproperError(_why_no_mode(variable, str(error)), error.is_proper) from error
-            why = _why_improper(variable, str(error), self.bound.values_of)
+            if variable in self.point and is_proper(variable, natural):
+                raise ImproperError(why_no_mode(variable, str(error)), error.is_proper) from error
+            why = why_improper(variable, str(error), self.bound.values_of)
             raise ImproperError(why, error.is_proper) from error
 
     def with_known(self, variable: Variable, factor: Any, coordinates: Coordinates | None = None) -> Any:
@@ -369,10 +396,9 @@ class Problem:
             expected = factor.expected_statistics
         except np.linalg.LinAlgError as error:
             raise ImproperError(
-                _why_improper(variable, "its matrix cannot be inverted.", self.bound.values_of)
+                why_improper(variable, "its matrix cannot be inverted.", self.bound.values_of)
             ) from error
-        for key, own in zip(self.keys[variable], expected, strict=True):
-            arrays[key] = own
+        arrays.update(zip(self.keys[variable], expected, strict=True))
         if variable.members:
             # in the order of the statistics of the factor that they share: those of each variable come first
             members = [key for member in variable.members for key in self.keys[member]]
@@ -388,7 +414,12 @@ class Problem:
         would never settle.
         """
         if variable in self.point:
-            return self._log_base(variable, self.statistics(variable, factor))
+            # whose measure is mostly flat
+            return (
+                self._log_base(variable, self.statistics(variable, factor))
+                if self.base_terms[variable]
+                else 0.0
+            )
         learnt, seen = factor.learnt, self._active.get(variable)
         if learnt is None:
             return factor.entropy_about_base() if variable in self.order else 0.0
@@ -457,37 +488,6 @@ class Problem:
         return self.measured_from(coordinates), factors
 
 
-def _is_proper(variable: Variable, natural: tuple[Array, ...]) -> bool:
-    try:
-        variable.family.from_natural(natural)
-    except ImproperError:
-        return False
-    return True
-
-
-def _why_no_mode(variable: Variable, reason: str) -> str:
-    return (
-        f"the point mass of '{variable.name}' has no optimum: {reason} Leave '{variable.name}' out of "
-        f"point=, so that it gets a distribution, or give it a prior whose density vanishes at the edge of its domain"
-    )
-
-
-def _why_improper(variable: Variable, reason: str, values_of: Callable[[Node], AnyArray]) -> str:
-    message = f"the update of '{variable.name}' has left its family: {reason}"
-    if variable.is_flat:
-        return message
-    if extreme := extreme_parameter(variable, values_of):
-        return (
-            f"{message} Its prior is proper, but with its {extreme} the numbers of the update leave the range or the "
-            f"digits of double precision. Give the prior and the data sizes that are nearer to each other and to 1"
-        )
-    return (
-        f"{message} Its prior is proper, so it is double precision that gives out: a component stretches over widths "
-        f"too different to be held in one covariance. Bring columns and components to similar scales, or widen the "
-        f"prior"
-    )
-
-
 @np.errstate(all="ignore")
 def statistics_of(problem: Problem, q: Factors) -> dict[Hashable, Array]:
     """Return the expected statistics of all global factors, by key."""
@@ -495,19 +495,6 @@ def statistics_of(problem: Problem, q: Factors) -> dict[Hashable, Array]:
     for variable, factor in q.items():
         problem.tell(arrays, variable, factor)
     return arrays
-
-
-def extreme_parameter(variable: Variable, values_of: Callable[[Node], AnyArray]) -> str:
-    """Return the known parameter of a variable's density farthest from 1, if it is very far, or nothing."""
-    found = []
-    for slot in variable.slots.values():
-        if isinstance(slot.node, Constant):
-            value = values_of(slot.node)
-            sizes = np.abs(value[value != 0])
-            ends = (sizes.min(initial=1.0), sizes.max(initial=1.0))
-            found += [(abs(np.log10(size)), f"{slot.name} of {size:.3g}") for size in ends]
-    farthest, said = max(found, default=(0.0, ""))
-    return said if farthest > _FAR_FROM_ONE else ""
 
 
 def _base_contractions(variable: Variable, bound: BoundModel) -> list[Contraction]:

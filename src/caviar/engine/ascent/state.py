@@ -7,7 +7,7 @@ the state before as it was.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -135,7 +135,8 @@ A = TypeVar("A", bound=AscentState)
 
 def extended(kind: type[A], state: AscentState, **more: Any) -> A:
     """Return a state as that of a schedule: with what all have in common, and what this one remembers."""
-    return kind(**{own.name: getattr(state, own.name) for own in fields(AscentState)}, **more)
+    values = vars(state)
+    return kind(**{name: values[name] for name in AscentState.__dataclass_fields__}, **more)
 
 
 def iterated(before: FitState, after: A, n_updates: int = 1) -> A:
@@ -249,7 +250,7 @@ def _completed(
     )
 
 
-def _slack_of(state: AscentState) -> float:
+def slack_of(state: AscentState) -> float:
     """Return by how much rounding alone may lower the objective in an update of the globals."""
     if state.rows.is_single:
         # whether the objective fell is for the passes in float64 to tell, with which a fit ends
@@ -258,15 +259,20 @@ def _slack_of(state: AscentState) -> float:
     return TOLERATED_LOSS * state.rows.source.total_weight if state.problem.recentrings else 0.0
 
 
-def updated_from(state: A) -> tuple[A, A, HalfStep]:
+def updated_from(state: A, updated: A | None = None) -> tuple[A, A, HalfStep]:
     """Return the state that the globals were updated from, the state after that, and what a look needs of it.
 
     Each global factor is updated in turn, the sums over rows as they are; these are taken again first where they have
     lost their digits.
+
+    Parameters
+    ----------
+    updated
+        The state with its globals updated, where that is known.
     """
-    slack, before = _slack_of(state), state
+    slack, before, after = slack_of(state), state, updated
     try:
-        after = updated_globals(before)
+        after = after or updated_globals(before)
         coefficients, loss = _coefficients(after)
     except ImproperError:
         after, coefficients, loss = None, None, np.inf
@@ -312,16 +318,14 @@ def apart(problem: Problem, like: Naturals, natural: Array) -> dict[Variable, St
     return naturals
 
 
-def expected_of(problem: Problem, like: Naturals, arrays: Mapping[Hashable, Array]) -> Array:
-    """Return the expected statistics of all global factors in one array, in the places of their parameters, (P,)."""
-    found = []
-    for variable in problem.order:
-        for key, eta in zip(problem.keys[variable], like[variable], strict=True):
-            expected = arrays[key]
-            # mostly of that shape, and broadcasting takes longer than what is done with it
-            same = expected if expected.shape == eta.shape else np.broadcast_to(expected, eta.shape)
-            found.append(same.ravel())
-    return np.concatenate(found)
+def expected_of(problem: Problem, like: Naturals, arrays: Mapping[Hashable, Array], n_natural: int) -> Array:
+    """Return the expected statistics of all global factors in one array, in the places of their P parameters, (P,)."""
+    found = np.concatenate([arrays[key].ravel() for key in problem.keys_in_order])
+    if len(found) == n_natural:
+        return found
+    shapes = [eta.shape for variable in problem.order for eta in like[variable]]
+    several = zip(problem.keys_in_order, shapes, strict=True)
+    return np.concatenate([np.broadcast_to(arrays[key], shape).ravel() for key, shape in several])
 
 
 @np.errstate(all="ignore")
@@ -408,10 +412,10 @@ def update_locals(state: A, half: HalfStep, batch: int | None = None) -> A:
     else:
         found = _completed(state, *moved, {})
         slack = max(slack, half.loss * state.rows.source.total_weight)
-    return watched(found, state, half, slack)
+    return watched(found, state, half.before, max(slack, half.slack))
 
 
-def watched(found: A, updated: A, half: HalfStep, slack: float = 0.0) -> A:
+def watched(found: A, updated: A, before: Objective, slack: float) -> A:
     """Return a state after an iteration, with the name of the update that lowered the objective, if one did.
 
     A fall by rounding is none. Which update it was is asked only where the whole iteration has lowered the objective:
@@ -419,14 +423,15 @@ def watched(found: A, updated: A, half: HalfStep, slack: float = 0.0) -> A:
 
     Parameters
     ----------
-    updated, half
+    updated
         Between the update of the globals, and that of the local factors.
+    before
+        The objective before the iteration.
     slack
-        What besides is lost in rounding where reference points move.
+        What is lost in rounding, and counts as no fall.
     """
-    before, maximises = half.before, updated.problem.rows.maximises
+    start, maximises = before, updated.problem.rows.maximises
     end = found if maximises else updated
-    slack = max(slack, half.slack)
     # a NaN is not a fall
     fall = before.value - end.objective.value
     if not (fall > ROUNDING * abs(before.value) and fall > ROUNDING * end.objective.scale + slack):
@@ -439,7 +444,7 @@ def watched(found: A, updated: A, half: HalfStep, slack: float = 0.0) -> A:
         fall = before.value - objective.value
         if name is objectives[-1][0] and maximises:
             # the entropy of the labels has no more digits than the terms that it was found beside
-            size = half.before.scale
+            size = start.scale
             slack = max(slack, 4 * _EPS * size if np.isfinite(size) else 0.0)
         if fall > ROUNDING * objective.scale + slack and fall > objective.rounding():
             return replaced(found, fell_at=_fall(name, fall))

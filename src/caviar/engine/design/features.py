@@ -16,7 +16,6 @@ from itertools import accumulate
 from typing import Protocol
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from ..._typing import AnyArray, Array
 from ...language import Node, Variable
@@ -354,7 +353,8 @@ def packed_square(values: Array, out: Array, scratch: Scratch) -> None:
     wrapped[:half] = values[size - half :]
     wrapped[half:] = values
     row, item = wrapped.strides
-    before = as_strided(wrapped[half:], (offsets, size, n_rows), (-row, row, item), writeable=False)
+    # as_strided of NumPy takes longer than the products of few rows
+    before: Array = np.ndarray((offsets, size, n_rows), wrapped.dtype, wrapped, half * row, (-row, row, item))
     full = offsets * size
     np.multiply(values, before, out=out[:full].reshape(offsets, size, n_rows))
     if half == offsets:

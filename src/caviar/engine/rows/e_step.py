@@ -426,10 +426,10 @@ class IndependentRows:
         """Whether there are parts without local variables: sums that never change."""
         return bool(self._own_terms)
 
-    def static_of(self, n_rows: int) -> Sums | None:
-        """Return the sums that no factor enters, over rows of weight one, where these are nothing but counted."""
+    def static_of(self, weight: float) -> Sums | None:
+        """Return the sums that no factor enters, over rows of this total weight, where they are nothing but counted."""
         is_alone = len(self._own_terms) == 1 and _OWN in self._layouts
-        return self._layouts[_OWN].counted(n_rows) if is_alone else None
+        return self._layouts[_OWN].counted(weight) if is_alone else None
 
     def sum_static(self, rows: Rows, scratch: Workspace) -> Sums:
         """Return the sums over a block that no factor enters."""

@@ -216,11 +216,11 @@ class RowMap:
         source = self.source
         if 0 < source.n_rows <= self.model.block_rows:
             weights = source.weights(0, source.n_rows)
-            counted = (
-                self.model.static_of(source.n_rows) if weights is None or (weights == 1.0).all() else None
-            )
-            if counted is not None:
-                return counted
+            # whole numbers have the same sum in any order
+            if weights is None or (weights == np.floor(weights)).all():
+                counted = self.model.static_of(source.n_rows if weights is None else weights.sum())
+                if counted is not None:
+                    return counted
         chunks = self._chunks_at_once
         work = SumStatic(self.model, self._found.scratch)
         return self.executor.sum(work, self.source, chunks, [None] * len(chunks))[0]

@@ -180,8 +180,8 @@ class RowModel(Protocol):
         """Whether there are sums that no factor enters."""
         ...
 
-    def static_of(self, n_rows: int) -> Sums | None:
-        """Return these sums over rows of weight one, where they are no more than their number; None elsewhere."""
+    def static_of(self, weight: float) -> Sums | None:
+        """Return these sums over rows of this total weight, where they are no more than that; None elsewhere."""
         ...
 
     @property

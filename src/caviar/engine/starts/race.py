@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..._errors import FallingElboWarning, ImproperError
+from ...numerics.records import replaced
 from ..ascent.driver import Settings, iterate
 from ..ascent.problem import Problem
 from ..ascent.schedule import Beginning
@@ -152,7 +153,7 @@ def gone_on_from(reached: AscentState, problem: Problem) -> BatchState | None:
     if _depends_on_its_way(reached):
         return None
     objective = reached.objective.of_problem(problem)
-    begun = replace(reached, problem=problem, objective=objective, natural={}, change=np.inf)
+    begun = replaced(reached, problem=problem, objective=objective, natural={}, change=np.inf)
     return _anew(extended(BatchState, begun, memory=Memory()))
 
 
@@ -164,7 +165,7 @@ def _depends_on_its_way(state: AscentState) -> bool:
 
 def _anew(state: BatchState) -> BatchState:
     """Return a state as the first one of another ascent."""
-    return replace(state, trace=(state.elbo,), n_updates=0, status=None)
+    return replaced(state, trace=(state.elbo,), n_updates=0, status=None)
 
 
 def _possible(starts: Sequence[Callable[[], Start]]) -> list[Start]:

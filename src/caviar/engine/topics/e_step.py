@@ -311,7 +311,7 @@ class TopicRows:
         """Return zeros: there are no terms that no factor enters."""
         return np.zeros(rows.n_rows)
 
-    def static_of(self, n_rows: int) -> None:
+    def static_of(self, weight: float) -> None:
         """Return nothing: no sums are without a factor."""
 
     def sum_static(self, rows: Rows, scratch: Workspace) -> Sums:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...._errors import ImproperError
 from ....numerics.records import replaced
 from ...rows.row_map import RowMap
 from ..degeneracy import checked
@@ -15,6 +16,7 @@ from ..plain_states import place_of, plain_place
 from ..problem import Problem
 from ..schedule import Ascent, Beginning, settled
 from ..state import (
+    ROUNDING,
     AscentState,
     at_natural,
     begin,
@@ -23,8 +25,10 @@ from ..state import (
     held_back,
     iterated,
     joined,
+    slack_of,
     update_locals,
     updated_from,
+    updated_globals,
     watched,
 )
 from ..status import Status
@@ -131,13 +135,22 @@ def _advanced(state: BatchState) -> BatchState:
     With a memory of the moves before, the globals may go further than to their updates, where that raises the
     objective by more than these do before the pass: so it rises in each step, whatever is proposed.
     """
-    before, after, half = updated_from(state)
     if state.memory is None:
-        return held_back(before, after, update_locals(after, half))
-    further, memory = _further(before, after, state.memory, state.change)
+        return _after_pass(state)
+    try:
+        after = updated_globals(state)
+    except ImproperError:
+        return replaced(_after_pass(state), memory=Memory())
+    further, memory = _further(state, after, state.memory, state.change)
     if further is None:
-        return replaced(held_back(before, after, update_locals(after, half)), memory=memory)
-    return replaced(watched(further, after, half), memory=memory)
+        return replaced(_after_pass(state, after), memory=memory)
+    return replaced(watched(further, after, state.objective, slack_of(state)), memory=memory)
+
+
+def _after_pass(state: BatchState, updated: BatchState | None = None) -> BatchState:
+    """Return the state with the globals updated, which may have been done, and then the local factors."""
+    before, after, half = updated_from(state, updated)
+    return held_back(before, after, update_locals(after, half))
 
 
 def _further(
@@ -160,18 +173,47 @@ def _further(
         # one more whole move that goes too far, but it is a way uphill
         share = share_of_secant(memory, natural, found.elbo - state.elbo)
         found = at_natural(after, place.natural + share * (natural - place.natural))
-    if found is None or not found.elbo >= after.elbo:
+    if found is None or not _is_worth_it(found, state, after, memory):
         return None, refused(memory)
     return found, accepted(memory)
+
+
+@np.errstate(all="ignore")
+def _is_worth_it(found: BatchState, before: BatchState, after: BatchState, memory: Memory) -> bool:
+    r"""Whether a move ends no lower than the updates of the globals do before the pass.
+
+    The updates gain at most :math:`f'h`, and mostly their objective need not be known; see :func:`gain_of_updates`.
+    """
+    if after.problem.counts_all and memory.move is not None:
+        gained, rounding = found.elbo - before.elbo, ROUNDING * abs(before.elbo)
+        if gained >= float(memory.move.natural @ memory.move.expected) > rounding:
+            return True
+        updated = gain_of_updates(before, after, memory)
+        if rounding < abs(gained - updated) < np.inf:
+            return gained > updated
+    return found.elbo >= after.elbo
+
+
+def gain_of_updates(before: BatchState, after: BatchState, memory: Memory) -> float:
+    r"""Return by how much the updates of the globals have raised the objective, from entropies alone.
+
+    An update from :math:`\eta` to :math:`\eta + f`, by which the expected statistics change by h, gains
+    :math:`(\eta + f)'h` and the change of the factor's entropy. That is KL(q || q'), less than the divergences of both
+    from each other, :math:`f'h`; for a point, which was the mode for :math:`\eta`, it is not more than that either.
+    """
+    place, move = memory.place, memory.move
+    assert place is not None
+    assert move is not None
+    entropy = after.objective.entropy - before.objective.entropy
+    return float((place.natural + move.natural) @ move.expected) + entropy
 
 
 def _place(state: BatchState) -> Place | None:
     """Return where the global factors of a state are; None if that is not known, or not finite."""
     if not state.natural:
         return None
-    place = Place(
-        joined(state.problem, state.natural), expected_of(state.problem, state.natural, state.arrays)
-    )
+    natural = joined(state.problem, state.natural)
+    expected = expected_of(state.problem, state.natural, state.arrays, len(natural))
     # labels that are ruled out have the natural parameter minus infinity
-    is_finite = np.isfinite(place.natural).all() and np.isfinite(place.expected).all()
-    return place if is_finite else None
+    is_finite = np.isfinite(natural).all() and np.isfinite(expected).all()
+    return Place(natural, expected) if is_finite else None

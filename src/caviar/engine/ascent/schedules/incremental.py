@@ -285,4 +285,4 @@ def _advanced_beyond(
         _, found, half = updated_from(after_look(state, look))
     except ImproperError:
         return None
-    return (watched(found, found, half), half) if found.elbo >= state.elbo else None
+    return (watched(found, found, half.before, half.slack), half) if found.elbo >= state.elbo else None

@@ -171,7 +171,7 @@ class _Response:
         # sums without local factors never change
         self._rows = state.rows.share(_ROWS) if state.problem.factors else None
         self._place = joined(self._problem, self._natural)
-        self._expected = expected_of(self._problem, self._natural, self._arrays)
+        self._expected = self._expected_of(self._arrays)
         self._warm: Warm = COLD
         if self._problem.rows.keeps_locals:
             # all differences are of looks that begin alike: what these lack of the optimum is not a part of any
@@ -221,7 +221,10 @@ class _Response:
         arrays: dict[Hashable, Array] = {}
         for variable, own in apart(self._problem, self._natural, natural).items():
             self._problem.tell(arrays, variable, self._problem.factor(variable, own))
-        return expected_of(self._problem, self._natural, arrays)
+        return self._expected_of(arrays)
+
+    def _expected_of(self, arrays: Mapping[Hashable, Array]) -> Array:
+        return expected_of(self._problem, self._natural, arrays, len(self._place))
 
     def _updates_at(self, expected: Array) -> Array:
         return joined(self._problem, _updates_at(self._problem, self._summed(expected)[0]))

@@ -15,6 +15,9 @@ from ...design.keys import FactorKey
 from ...local.local_factor import LocalFactor, Part
 from ...local.statistics import Arrays, Sums
 
+_FEW = 16
+"""Parts of a matrix that are few: which of them share no place with others, and need not be added, is looked up."""
+
 
 class _Entry:
     """Where the coefficients and the sums of a part lie: statistics by features."""
@@ -24,6 +27,7 @@ class _Entry:
         self.key, self.shape, self.labels = part.key, part.shape, part.labels
         self.where, self.n_rows = (part.rows, columns), part.rows.stop - part.rows.start
         self.is_packed = feature.is_packed and part.labels is None
+        self.is_alone = False
 
 
 class MatrixLayout:
@@ -60,6 +64,10 @@ class MatrixLayout:
             for part in parts
             if part.feature is not None and part.factor is factor
         ]
+        if len(self._entries) <= _FEW:
+            starts = [entry.columns.start for entry in self._entries]
+            for entry in self._entries:
+                entry.is_alone = starts.count(entry.columns.start) == 1
         self.constant = next(
             (
                 place.start
@@ -74,10 +82,10 @@ class MatrixLayout:
             meeting = (own.rows.stop for own in self._entries if own.feature.source is not None)
             self.n_product = max(meeting, default=0)
 
-    def counted(self, n_rows: int) -> Sums | None:
-        """Return its sums over rows of weight one where the number 1 is all there is of it; None elsewhere."""
+    def counted(self, weight: float) -> Sums | None:
+        """Return its sums over rows of this total weight where the number 1 is all there is of it; None elsewhere."""
         is_count = self.n_statistics == self.table.n_rows == 1 and self.constant == 0
-        return Sums({self.key: np.full((1, 1), float(n_rows))}, {}, {}, {}) if is_count else None
+        return Sums({self.key: np.full((1, 1), float(weight))}, {}, {}, {}) if is_count else None
 
     def of_statistics(self, n_statistics: int) -> MatrixLayout:
         """Return the layout of rows of the matrix that all belong to features of the data."""
@@ -97,7 +105,12 @@ class MatrixLayout:
                 full = full.reshape(-1, entry.shape[-1]).take(entry.labels, axis=1)
             else:
                 full = full.reshape(entry.n_rows, -1)
-            matrix[entry.where] += entry.feature.pack(full) if entry.is_packed else full
+            if entry.is_packed:
+                full = entry.feature.pack(full)
+            if entry.is_alone:
+                matrix[entry.where] = full
+            else:
+                matrix[entry.where] += full
         return matrix
 
     def packed_each(self, coefficients: Mapping[Hashable, Array], n: int) -> Array:

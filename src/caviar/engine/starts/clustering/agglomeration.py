@@ -102,7 +102,7 @@ def sums_of(points: Array, weights: Array, members: AnyArray) -> Array:
     n_features = 1 + size + size * size
     step = max(_MOST_NUMBERS // n_features, 1)
     total = np.zeros((len(members), n_features))
-    for start in range(0, n_points, step):
+    for start in range(0, n_points if len(members) else 0, step):
         some = slice(start, start + step)
         own = points[some]
         squares = (own[:, :, None] * own[:, None, :]).reshape(len(own), -1)

@@ -114,8 +114,10 @@ def are_plain(points: Array, weights: Array, labels: AnyArray, n_clusters: int) 
     pairs = counts[moves.one] + counts[moves.other]
     for gains_of_sets in gains_by(moves.sums, prior_of(size, n_clusters)):
         losses, _, both = moves.changes(gains_of_sets)
-        both = both / (pairs + counts[moves.cut, None])
-        if max((-losses / pairs).max(), both.max(initial=-np.inf)) > -_PLAIN:
+        worst = (-losses / pairs).max()
+        if len(moves.cut):
+            worst = max(worst, (both / (pairs + counts[moves.cut, None])).max())
+        if worst > -_PLAIN:
             return False
     return True
 
@@ -177,7 +179,10 @@ class _Moves:
         pair, part = len(self.names), len(self.names) + len(self.one)
         rest = part + len(self.cut)
         own, pairs, parts, rests = gains[:pair], gains[pair:part], gains[part:rest], gains[rest:]
-        losses, gained = own[self.one] + own[self.other] - pairs, parts + rests - own[self.cut]
+        losses = own[self.one] + own[self.other] - pairs
+        if not len(self.cut):
+            return losses, parts, np.empty((0, len(losses)))
+        gained = parts + rests - own[self.cut]
         is_merged = (self.cut[:, None] == self.one) | (self.cut[:, None] == self.other)
         return losses, gained, np.where(is_merged, -np.inf, gained[:, None] - losses)
 
