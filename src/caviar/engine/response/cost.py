@@ -54,8 +54,12 @@ second order of a few numbers is looked at."""
 _POINTS_OF_SERIES, _OF_SERIES = 7, 2e9
 """Fixed points of three numbers, and operations that are few for any fit: about a second."""
 
+_OF_STEP, _OF_SERIES_OF_CHAINS = 3.0, 4e9
+"""Passes of a step of a chain, about, along a direction; and the operations of the series that are few beside linear
+response, which is shown for so many coordinates of a chain where it is asked for: about three seconds."""
+
 _OF_DRAW, _OF_ALL_DRAWS = 1.5e6, 7e8
-"""Operations of a weighted draw where draws are weighed one after another, and those of all that are few for any fit."""
+"""Operations of a weighted draw where these are weighed one after another, and of all that are few for any fit."""
 
 _MOST_DRAWS, _FEWEST_DRAWS = 1_000, 200
 """Of weighted draws: more tell no more, fewer too little."""
@@ -202,9 +206,13 @@ def is_worth_a_series(problem: Problem, size: int, n_rows: int) -> bool:
     n_rows
         Of the data.
     """
-    if size > _MOST_OF_SERIES or n_rows > _MANY_ROWS * size or not problem.rows.is_dense:
+    if size > _MOST_OF_SERIES or n_rows > _MANY_ROWS * size:
         return False
-    of_a_point = (_of_all_pairs(problem) + _PASSES * _operations_of_a_row(problem)) * n_rows
+    of_a_row = _operations_of_a_row(problem)
+    if problem.chains:
+        return _POINTS_OF_SERIES * size * _OF_STEP * of_a_row * n_rows <= _OF_SERIES_OF_CHAINS
+    along_all = min(size, _said_to_rows(problem)) * (0.5 * of_a_row * n_rows + _DIRECTION)
+    of_a_point = min(_of_all_pairs(problem) * n_rows, along_all) + _PASSES * of_a_row * n_rows
     return _POINTS_OF_SERIES * (of_a_point + _OF_PRODUCT * float(size) ** 3) <= _OF_SERIES
 
 

@@ -26,8 +26,8 @@ _PASSES, _OPERATIONS = 60, 2e9
 """Passes of a fit, about, and the operations up to which one is made to tell how far means move: about two seconds."""
 
 _LEVEL, _CONTAINED = 0.9, 0.86
-"""Of intervals, and the share of weighted draws, with its standard error, below which it is told that they miss some: in
-mixtures of two components those that contain less than 80% of a sampler's draws, and none that contain 86%."""
+"""Of intervals, and the share of weighted draws in one, with its standard error, below which it is told. In mixtures of
+two components these intervals contain less than 80% of a sampler's draws, and no others less than 70%."""
 
 _APART = 0.9
 """Smallest eigenvalue of linear response above which components hardly overlap."""
