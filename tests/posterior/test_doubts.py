@@ -164,8 +164,11 @@ def test_they_are_by_default_too():
     assert "They are in doubt" in overlap.interval_remark
 
 
-def test_the_widest_numbers_have_the_corrections_of_all():
+@pytest.mark.parametrize("are_missing", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_the_widest_numbers_have_the_corrections_of_all(are_missing):
     data, labels = of_components(3, 60, 1.5)
+    if are_missing:
+        data["x"][::5, 1] = np.nan
     posterior = mixture_of(3).fit(
         data, init={"z": labels}, tol=1e-10, max_iter=2000, uncertainty="mean_field"
     )
@@ -187,6 +190,38 @@ def test_many_rows_for_each_coordinate_are_not_doubted():
     assert is_worth_a_series(problem, 338, 400)
     assert not is_worth_a_series(problem, 338, 40_000)
     assert not is_worth_a_series(problem, 1_500, 400)
+
+
+def test_long_chains_are_not_looked_at():
+    state = cv.Plate("state", 10)
+    transition = cv.Dirichlet("transition", np.ones((10, 10)), plates=state)
+    s = cv.MarkovChain("s", np.full(10, 0.1), transition, along=OBS)
+    mean = cv.MultivariateNormal("mean", np.zeros(4), np.eye(4), plates=state)
+    precision = cv.Wishart("precision", 6.0, np.eye(4), plates=state)
+    model = cv.Model(cv.MultivariateNormal("x", mean[s], precision[s], plates=OBS))
+    problem = assembled(model, {"x": np.random.default_rng(0).normal(size=(50, 4))}, ())
+    assert is_worth_a_series(problem, 350, 400)
+    assert not is_worth_a_series(problem, 350, 1_500)
+
+
+@pytest.mark.slow
+def test_overlapping_components_with_missing_values_are_in_doubt():
+    """Two components two standard deviations apart; apart by eight, and with the same values missing, they are not."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 60)
+    noise, gone = rng.normal(size=(60, 2)), np.arange(60) % 7 == 0
+    told = []
+    for apart in (2.0, 8.0):
+        x = noise + np.stack([apart * labels, np.zeros(60)], axis=1)
+        x[gone, 1] = np.nan
+        k = cv.Plate("component", 2)
+        z = cv.Categorical("z", cv.Dirichlet("weights", [2.0, 2.0]), plates=OBS)
+        mean = cv.MultivariateNormal("mean", np.zeros(2), 0.05 * np.eye(2), plates=k)
+        precision = cv.Wishart("precision", 4.0, 4.0 * np.eye(2), plates=k)
+        model = cv.Model(cv.MultivariateNormal("x", mean[z], precision[z], plates=OBS))
+        told.append(model.fit({"x": x}, init={"z": labels}, tol=1e-8, max_iter=2000).interval_remark)
+    assert "They are in doubt" in told[0]
+    assert "doubt" not in told[1]
 
 
 def two_components(rows, sep, seed):

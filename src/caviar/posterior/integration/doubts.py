@@ -96,9 +96,11 @@ def doubt_of_series(posterior: Any, pending: Any, response: Any, shown: Widths) 
     told = response.second_order_of_widest(_WIDEST, list(shown.sds))
     if not told:
         return ""
-    for name, shift, _ in told:
+    for name, shift, ratio in told:
         if not np.isfinite(shift):
             return f"They are in doubt: the series to second order has no terms for {name}."
+        if not ratio > 0:
+            return f"They are in doubt: the series to second order leaves no variance for {name}, so it does not hold."
     name, shift, ratio = max(
         told, key=lambda own: max(abs(own[1]) / _MOVED, abs(np.log(own[2])) / np.log(_WIDER))
     )
