@@ -210,8 +210,10 @@ def is_worth_a_series(problem: Problem, size: int, n_rows: int) -> bool:
         return False
     of_a_row = _operations_of_a_row(problem)
     if problem.chains:
-        return _POINTS_OF_SERIES * size * _OF_STEP * of_a_row * n_rows <= _OF_SERIES_OF_CHAINS
-    along_all = min(size, _said_to_rows(problem)) * (0.5 * of_a_row * n_rows + _DIRECTION)
+        of_all = _POINTS_OF_SERIES * size * _OF_STEP * of_a_row * n_rows
+        # with fewer coordinates second order itself can be asked for
+        return size > ALWAYS_FORMED and of_all <= _OF_SERIES_OF_CHAINS
+    along_all = _PASSES * min(size, _said_to_rows(problem)) * (0.5 * of_a_row * n_rows + _DIRECTION)
     of_a_point = min(_of_all_pairs(problem) * n_rows, along_all) + _PASSES * of_a_row * n_rows
     return _POINTS_OF_SERIES * (of_a_point + _OF_PRODUCT * float(size) ** 3) <= _OF_SERIES
 
