@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from thinning import amount
 
 import caviar as cv
 import caviar.posterior.integration.asked as asked
@@ -163,8 +164,11 @@ def test_they_are_by_default_too():
     assert "They are in doubt" in overlap.interval_remark
 
 
-def test_the_widest_numbers_have_the_corrections_of_all():
+@pytest.mark.parametrize("are_missing", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_the_widest_numbers_have_the_corrections_of_all(are_missing):
     data, labels = of_components(3, 60, 1.5)
+    if are_missing:
+        data["x"][::5, 1] = np.nan
     posterior = mixture_of(3).fit(
         data, init={"z": labels}, tol=1e-10, max_iter=2000, uncertainty="mean_field"
     )
@@ -186,3 +190,102 @@ def test_many_rows_for_each_coordinate_are_not_doubted():
     assert is_worth_a_series(problem, 338, 400)
     assert not is_worth_a_series(problem, 338, 40_000)
     assert not is_worth_a_series(problem, 1_500, 400)
+
+
+def test_long_chains_are_not_looked_at():
+    state = cv.Plate("state", 10)
+    transition = cv.Dirichlet("transition", np.ones((10, 10)), plates=state)
+    s = cv.MarkovChain("s", np.full(10, 0.1), transition, along=OBS)
+    mean = cv.MultivariateNormal("mean", np.zeros(4), np.eye(4), plates=state)
+    precision = cv.Wishart("precision", 6.0, np.eye(4), plates=state)
+    model = cv.Model(cv.MultivariateNormal("x", mean[s], precision[s], plates=OBS))
+    problem = assembled(model, {"x": np.random.default_rng(0).normal(size=(50, 4))}, ())
+    assert is_worth_a_series(problem, 350, 400)
+    assert not is_worth_a_series(problem, 350, 1_500)
+
+
+@pytest.mark.slow
+def test_overlapping_components_with_missing_values_are_in_doubt():
+    """Two components two standard deviations apart; apart by eight, and with the same values missing, they are not."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 60)
+    noise, gone = rng.normal(size=(60, 2)), np.arange(60) % 7 == 0
+    told = []
+    for apart in (2.0, 8.0):
+        x = noise + np.stack([apart * labels, np.zeros(60)], axis=1)
+        x[gone, 1] = np.nan
+        k = cv.Plate("component", 2)
+        z = cv.Categorical("z", cv.Dirichlet("weights", [2.0, 2.0]), plates=OBS)
+        mean = cv.MultivariateNormal("mean", np.zeros(2), 0.05 * np.eye(2), plates=k)
+        precision = cv.Wishart("precision", 4.0, 4.0 * np.eye(2), plates=k)
+        model = cv.Model(cv.MultivariateNormal("x", mean[z], precision[z], plates=OBS))
+        told.append(model.fit({"x": x}, init={"z": labels}, tol=1e-8, max_iter=2000).interval_remark)
+    assert "They are in doubt" in told[0]
+    assert "doubt" not in told[1]
+
+
+def two_components(rows, sep, seed):
+    """Components with a precision each; the rows are of the same two Normals in all tests."""
+    rng = np.random.default_rng([seed, int(sep * 10), rows])
+    first = rng.random(rows) < 0.4
+    y = np.where(first, rng.normal(size=rows), sep + 1.5 * rng.normal(size=rows))
+    k = cv.Plate("component", 2)
+    z = cv.Categorical("z", cv.Dirichlet("weights", [1.0, 1.0]), plates=OBS)
+    mean = cv.Normal("mean", 0.0, 1 / 9, plates=k)
+    tau = cv.Gamma("tau", 2.0, 2.0, plates=k)
+    return cv.Model(cv.Normal("y", mean[z], tau[z], plates=OBS)), {"y": y - y.mean()}
+
+
+def sampled(y, fit, n, seed=0, burn=300):
+    """Return draws of means, precisions and weights by Gibbs sampling, (n, 3, 2), the lower mean first."""
+    rng = np.random.default_rng(seed)
+    mu, tau, w = (np.array(fit[name].mean, dtype=float) for name in ("mean", "tau", "weights"))
+    found = np.empty((n, 3, 2))
+    for number in range(-burn, n):
+        log_odds = np.log(w) + 0.5 * np.log(tau) - 0.5 * tau * np.square(y[:, None] - mu)
+        z = rng.random(len(y)) < 1.0 / (1.0 + np.exp(log_odds[:, 0] - log_odds[:, 1]))
+        parts = y[~z], y[z]
+        counts, sums = np.array([len(own) for own in parts]), np.array([own.sum() for own in parts])
+        w = rng.dirichlet(1.0 + counts)
+        precision = 1 / 9 + tau * counts
+        mu = tau * sums / precision + rng.normal(size=2) / np.sqrt(precision)
+        squares = [np.square(own - at).sum() for own, at in zip(parts, mu, strict=True)]
+        tau = rng.gamma(2.0 + counts / 2) / (2.0 + np.array(squares) / 2)
+        if number >= 0:
+            found[number] = np.stack([mu, tau, w])[:, np.argsort(mu)]
+    return found
+
+
+def least_share(fit, draws):
+    """Return the share of draws inside the 90% interval of a number, the least of all."""
+    order = np.argsort(fit["mean"].mean)
+    ends = np.stack([fit.interval(name, 0.9)[:, order] for name in ("mean", "tau", "weights")], axis=1)
+    return ((draws >= ends[0]) & (draws <= ends[1])).mean(axis=0).min()
+
+
+@pytest.mark.parametrize("n", [amount(1_500, 10_000)])
+@pytest.mark.parametrize(("rows", "sep", "seed"), [(50, 1.5, 2), (100, 1.5, 2)])
+def test_intervals_that_leave_out_a_part_of_the_posterior_of_a_mixture_are_in_doubt(rows, sep, seed, n):
+    """To second order these corrections are small, and the weights are off by 1.5 standard deviations."""
+    model, data = two_components(rows, sep, seed)
+    fit = model.fit(data, seed=0, tol=1e-9, max_iter=3000)
+    assert fit.uncertainty == "second_order"
+    assert least_share(fit, sampled(data["y"], fit, n)) < 0.5
+    assert "90% intervals of weights contain only about" in fit.interval_remark
+
+
+@pytest.mark.parametrize("n", [amount(1_500, 10_000)])
+@pytest.mark.parametrize(("rows", "sep", "seed"), [(300, 4.0, 3), (100, 6.0, 2)])
+def test_right_intervals_of_a_mixture_are_not(rows, sep, seed, n):
+    model, data = two_components(rows, sep, seed)
+    fit = model.fit(data, seed=0, tol=1e-9, max_iter=3000)
+    assert least_share(fit, sampled(data["y"], fit, n)) > 0.85
+    assert fit.interval_remark == "Means, standard deviations and intervals are corrected to second order."
+
+
+def test_doubts_about_corrected_intervals_are_saved(tmp_path):
+    model, data = two_components(50, 1.5, 2)
+    fit = model.fit(data, seed=0, tol=1e-9, max_iter=3000)
+    fit.save(tmp_path / "fit.npz")
+    assert "contain only about" in fit.interval_remark
+    assert cv.load(tmp_path / "fit.npz").interval_remark == fit.interval_remark

@@ -54,6 +54,16 @@ second order of a few numbers is looked at."""
 _POINTS_OF_SERIES, _OF_SERIES = 7, 2e9
 """Fixed points of three numbers, and operations that are few for any fit: about a second."""
 
+_OF_STEP, _OF_SERIES_OF_CHAINS = 3.0, 4e9
+"""Passes of a step of a chain, about, along a direction; and the operations of the series that are few beside linear
+response, which is shown for so many coordinates of a chain where it is asked for: about three seconds."""
+
+_OF_DRAW, _OF_ALL_DRAWS = 1.5e6, 7e8
+"""Operations of a weighted draw where these are weighed one after another, and of all that are few for any fit."""
+
+_MOST_DRAWS, _FEWEST_DRAWS = 1_000, 200
+"""Of weighted draws: more tell no more, fewer too little."""
+
 _OF_PROFILE, _OF_ALL_PROFILES = 100, 3e8
 """About the passes of the fits at all values of a number, and the operations of all that are few for any fit: less than
 half a second."""
@@ -196,10 +206,25 @@ def is_worth_a_series(problem: Problem, size: int, n_rows: int) -> bool:
     n_rows
         Of the data.
     """
-    if size > _MOST_OF_SERIES or n_rows > _MANY_ROWS * size or not problem.rows.is_dense:
+    if size > _MOST_OF_SERIES or n_rows > _MANY_ROWS * size:
         return False
-    of_a_point = (_of_all_pairs(problem) + _PASSES * _operations_of_a_row(problem)) * n_rows
+    of_a_row = _operations_of_a_row(problem)
+    if problem.chains:
+        of_all = _POINTS_OF_SERIES * size * _OF_STEP * of_a_row * n_rows
+        # with fewer coordinates second order itself can be asked for
+        return size > ALWAYS_FORMED and of_all <= _OF_SERIES_OF_CHAINS
+    along_all = _PASSES * min(size, _said_to_rows(problem)) * (0.5 * of_a_row * n_rows + _DIRECTION)
+    of_a_point = min(_of_all_pairs(problem) * n_rows, along_all) + _PASSES * of_a_row * n_rows
     return _POINTS_OF_SERIES * (of_a_point + _OF_PRODUCT * float(size) ** 3) <= _OF_SERIES
+
+
+def n_draws_of_little_cost(problem: Problem, n_rows: int) -> int:
+    """Return how many weighted draws cost very little, beside as many pilot draws; 0 where those tell too little."""
+    if not problem.factors or problem.chains:
+        return 0
+    of_one = _operations_of_a_row(problem) * n_rows + (0.0 if problem.rows.is_dense else _OF_DRAW)
+    n = int(min(_MOST_DRAWS, _OF_ALL_DRAWS / (2.0 * of_one)))
+    return n if n >= _FEWEST_DRAWS else 0
 
 
 def is_cheap_to_profile(problem: Problem, n_rows: int, n_numbers: int) -> bool:

@@ -342,7 +342,8 @@ class Response:
         """Return the name of each of the numbers that linear response widens most, and what second order adds to it.
 
         This is how far its mean moves and by what factor its standard deviation changes; both are NaN where the series
-        has no terms. The list is empty where second order would need further passes for each coordinate.
+        has no terms. The list is empty beside point masses, and where a shared factor and the rows are
+        eliminated together.
 
         Parameters
         ----------
@@ -352,7 +353,7 @@ class Response:
             Of the variables whose numbers these may be.
         """
         operator = self._operator
-        if operator.rows_are_apart or self._are_points.any() or not operator.is_formed_at_once:
+        if operator.rows_are_apart or self._are_points.any():
             return []
         variances = {name: self.variance(name) for name in names}
         widest = sorted(

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._typing import Array
 from ...engine.evaluation.given_by_passes import has_one_mode, operations_of_a_pass
-from ...engine.response.cost import is_worth_a_series
+from ...engine.response.cost import is_worth_a_series, n_draws_of_little_cost
 from ..uncertainty.known import Uncertainty, Widths
 from .at_once import means_of, separating_of
 from .lattice_of_fits import MOST_DIMENSIONS
@@ -24,6 +24,13 @@ _WIDEST = 3
 
 _PASSES, _OPERATIONS = 60, 2e9
 """Passes of a fit, about, and the operations up to which one is made to tell how far means move: about two seconds."""
+
+_LEVEL, _CONTAINED = 0.9, 0.86
+"""Of intervals, and the share of weighted draws in one, with its standard error, below which it is told. In mixtures of
+two components these intervals contain less than 80% of a sampler's draws, and no others less than 70%."""
+
+_APART = 0.9
+"""Smallest eigenvalue of linear response above which components hardly overlap."""
 
 _MEND = " uncertainty='integrated' of the fit takes longer and has neither error."
 
@@ -89,9 +96,11 @@ def doubt_of_series(posterior: Any, pending: Any, response: Any, shown: Widths) 
     told = response.second_order_of_widest(_WIDEST, list(shown.sds))
     if not told:
         return ""
-    for name, shift, _ in told:
+    for name, shift, ratio in told:
         if not np.isfinite(shift):
             return f"They are in doubt: the series to second order has no terms for {name}."
+        if not ratio > 0:
+            return f"They are in doubt: the series to second order leaves no variance for {name}, so it does not hold."
     name, shift, ratio = max(
         told, key=lambda own: max(abs(own[1]) / _MOVED, abs(np.log(own[2])) / np.log(_WIDER))
     )
@@ -101,6 +110,52 @@ def doubt_of_series(posterior: Any, pending: Any, response: Any, shown: Widths) 
         f"They are in doubt: to second order a mean of {name} moves by {abs(shift):.1f} of these standard deviations, "
         f"and its standard deviation is {ratio:.1f} times as large."
     )
+
+
+def doubt_of_draws(posterior: Any, pending: Any, response: Any, shown: Widths) -> str:
+    """Return a sentence on intervals of a mixture of few rows that contain too few weighted draws; empty if none does.
+
+    The draws are those of importance sampling, whose proposal reaches further than the intervals. Where their weights
+    are poor, they tell little, and what they tell counts the less.
+
+    Parameters
+    ----------
+    posterior, pending, response
+        The fit, its data, and its :class:`~caviar.posterior.linear_response.LinearResponse`.
+    shown
+        The figures.
+    """
+    problem, row_map = posterior._bound(pending)
+    has_labels = any(own.labels for own in problem.factors)
+    n = n_draws_of_little_cost(problem, row_map.source.n_rows)
+    if not has_labels or not n or response.smallest_eigenvalue > _APART:
+        return ""
+    sample = posterior._importance_sample(pending.data, response, n, 0, pending.sample_weight, is_asked=False)
+    shares = {name: _share_inside(sample, name, posterior[name], shown) for name in shown.sds}
+    worst = min(shares, key=lambda name: shares[name])
+    least = shares[worst]
+    error = np.sqrt(least * (1.0 - least) / sample.effective_draws)
+    if least + error >= _CONTAINED:
+        return ""
+    mend = "posterior.importance_sample(data) has better ones." if sample.is_usable else "Sample instead."
+    return (
+        f"They are in doubt: {_LEVEL:.0%} intervals of {worst} contain only about {least:.0%} of the posterior by "
+        f"{n:,} weighted draws. {mend}"
+    )
+
+
+def _share_inside(sample: Any, name: str, factor: Any, shown: Uncertainty) -> float:
+    """Return the probability of weighted draws inside the interval of an entry of a variable, the least of all."""
+    least = 1.0
+    for own in shown.marginals(name, factor, (0.5 - _LEVEL / 2, 0.5 + _LEVEL / 2)):
+        values = sample._of(name + own.part)
+        if own.lower is None or own.upper is None or np.shape(own.lower) != values.shape[1:]:
+            # points, and what is shared along a plate
+            continue
+        is_inside = (values >= own.lower) & (values <= own.upper)
+        shares = np.tensordot(sample.weights, is_inside, axes=1)[np.isfinite(own.lower)]
+        least = min(least, float(np.min(shares, initial=1.0)))
+    return least
 
 
 def _moved(posterior: Any, told: Any, name: str, shown: Uncertainty) -> float:

@@ -56,10 +56,10 @@ class Integrated(Corrected):
 
     @property
     def remark(self) -> str:
-        over = _listed(self.values)
+        over, doubt = _listed(self.values), f" {self.doubt}" if self.doubt else ""
         if self.is_beside:
-            return f"{self.sentence[:-1]}; those of {over} are integrated."
-        return f"Means, standard deviations and intervals are integrated over {over}."
+            return f"{self.sentence[:-1]}; those of {over} are integrated.{doubt}"
+        return f"Means, standard deviations and intervals are integrated over {over}.{doubt}"
 
     @property
     def on_tails(self) -> str:
@@ -144,7 +144,8 @@ class Integrated(Corrected):
             if not is_table or not np.isfinite(array).all():
                 raise ValueError(f"quantiles of {name!r:.40} that are none")
         parts = own.sds, own.kept, own.shifts, own.limited, own.unseen
-        return cls(*parts, dict(values), resolved, dict(shapes), document.get("is_beside") is True)
+        told = dict(values), resolved, dict(shapes), document.get("is_beside") is True
+        return cls(*parts, *told, doubt=own.doubt)
 
 
 def _moments(own: Weighted) -> tuple[Array, Array]:

@@ -307,7 +307,8 @@ class Corrected(Widths):
         for own in (limited, unseen):
             if not isinstance(own, list) or not all(name in shifts for name in own):
                 raise ValueError("limited corrections of variables without any")
-        return cls(widths.sds, widths.kept, dict(shifts), tuple(limited), tuple(unseen))
+        parts = widths.sds, widths.kept, dict(shifts), tuple(limited), tuple(unseen)
+        return cls(*parts, doubt=widths.doubt)
 
 
 def _check_numbers(what: str, found: Any, factors: Mapping[str, Any]) -> None:

@@ -162,6 +162,14 @@ class PendingToSecondOrder(Pending):
     is_cheap: Callable[[], bool] = field(default=lambda: True, repr=False)
 
     def _told(self, posterior: Any, response: Any, left_out: Collection[str]) -> Widths:
+        found = self._best(posterior, response, left_out)
+        if found.doubt:
+            return found
+        with suppress(ModelError, np.linalg.LinAlgError):
+            return found.doubted(posterior._doubt_of_draws(self, response, found))
+        return found
+
+    def _best(self, posterior: Any, response: Any, left_out: Collection[str]) -> Widths:
         widths = super()._told(posterior, response, left_out)
         found: Corrected | None = None
         if self.is_cheap():
