@@ -125,7 +125,7 @@ class Problem:
             init=self._start(init),
             sample_weight=None if np.all(self.weights == 1) else self.weights,
             executor=self.executor,
-            progress=self.progress if until is None else _also(self.progress, until),
+            progress=self.progress if until is None else also(self.progress, until),
             checkpoint=None if self.next_fit is None else self.next_fit(),
         )
         if self.next_fit is None and end.status is Status.INTERRUPTED:
@@ -200,7 +200,7 @@ def factors_of(posterior: Posterior) -> dict[str, Any]:
     return {name: posterior[name] for name in posterior}
 
 
-def _also(
+def also(
     progress: bool | Callable[[Progress], object], until: Callable[[Progress], bool]
 ) -> Callable[[Progress], bool]:
     """Return a callback that tells the progress, and asks for the end where either does."""
