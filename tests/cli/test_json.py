@@ -62,7 +62,7 @@ def test_every_command_tells_its_result_as_json(run, folder, kind):
     done["sample"] = told(run, "sample", "m.caviar", *known, "-o", "s.csv", "--seed", 0)
     if kind == "mixture":
         done["compare"] = told(run, "compare", table, "--model", "m.caviar", "--model", "m.caviar")
-        done["check"] = told(run, "check", "m.caviar", table, "--rows", 20)
+        done["check"] = told(run, "check", "m.caviar", table, "--rows", 20)  # others: test_checks.py
     assert done["fit"]["elbo"] == pytest.approx(done["show"]["elbo"])
     assert {"verdict", "report"} <= set(done["report"])
     everywhere = {command.callback.__name__ for command in app.registered_commands} - {DEMO}

@@ -250,12 +250,21 @@ def test_a_file_that_is_none_of_ours_is_refused_everywhere(run, tmp_path, faithf
         assert len(result.stderr.strip().splitlines()) <= 2
 
 
-def test_mixtures_alone_are_checked(run, tmp_path, faithful):
+@pytest.mark.slow  # tests/cli/test_checks.py has other posteriors
+def test_posteriors_of_stated_models_are_checked(run, tmp_path, faithful):
     x = cv.Normal("x", cv.Normal("mean", 0, 1), cv.Gamma("tau", 2, 2), plates=cv.Plate("obs"))
     cv.Model(x).fit({"x": X[:, 0]}, seed=0).save(tmp_path / "p.caviar")
-    result = run("check", tmp_path / "p.caviar", faithful)
-    assert result.exit_code == 2
-    assert "contains the posterior of a stated model; this command takes mixtures" in result.stderr
+    result = run("check", tmp_path / "p.caviar", "--sql", f"SELECT eruptions AS x FROM '{faithful}'")
+    assert result.exit_code == 0, result.stderr
+
+
+def test_the_seed_that_is_told_gives_the_same_rows(run, model, tmp_path):
+    told = run("sample", model, "-n", 20, "-o", tmp_path / "a.csv", "--json")
+    seed = json.loads(told.stdout)["seed"]
+    run("sample", model, "-n", 20, "--seed", seed, "-o", tmp_path / "b.csv")
+    run("sample", model, "-n", 20, "--seed", seed + 1, "-o", tmp_path / "c.csv")
+    first, same, other = ((tmp_path / f"{name}.csv").read_text() for name in "abc")
+    assert first == same != other
 
 
 def test_standard_output_holds_nothing_but_the_table(run, model):

@@ -14,9 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 import caviar as cv
-from caviar.estimators.automatic.halves import halves
 from caviar.estimators.automatic.problem import Problem
-from caviar.estimators.automatic.proposals import Proposal, applied, deletions
+from caviar.estimators.automatic.proposals import Proposal, applied, deletions, halves
 
 FAITHFUL = cv.datasets.load_faithful().values
 GALAXIES = cv.datasets.load_galaxies().values

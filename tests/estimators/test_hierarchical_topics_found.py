@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from scipy.special import gammaln
 
 import caviar as cv
 from caviar.engine.ascent.status import Status
 from caviar.estimators.automatic.pace import Pace
-from caviar.estimators.automatic.topics import best_of_numbers
+from caviar.estimators.automatic.topics import _gains_of_merges, best_of_numbers, ended_beside
 
 RNG = np.random.default_rng(4)
 WORDS = np.kron(np.eye(3), np.full((1, 4), 1 / 4))
@@ -101,7 +102,7 @@ def test_the_search_begins_from_the_best_of_growing_numbers_and_ends_after_three
     elbos = {2: 1.0, 3: 0.5, 4: 0.4, 6: 3.0, 8: 2.0, 12: 2.5, 16: 2.9, 24: 9.0}
     asked = []
 
-    def fit(number: int) -> Any:
+    def fit(number: int, best: float) -> Any:
         asked.append(number)
         return SimpleNamespace(elbo=elbos[number], status=Status.CONVERGED, number=number)
 
@@ -150,3 +151,61 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
         lda(3, topic_concentration=0.0).fit(X)
     with pytest.raises(cv.ModelError, match="one number beside stick_concentration"):
         cv.models.latent_dirichlet_allocation(3, 12, concentration=np.ones(3), stick_concentration=1.0)
+
+
+def dirichlet_multinomial(counts: Any, concentration: Any) -> float:
+    """Return the log probability of counts of known words, by SciPy's gamma function."""
+    counts, concentration = np.broadcast_arrays(counts, concentration)
+    total = gammaln(concentration.sum()) - gammaln((concentration + counts).sum())
+    return float(total + (gammaln(concentration + counts) - gammaln(concentration)).sum())
+
+
+def test_merges_are_judged_by_the_words_that_topics_have() -> None:
+    # words whose topics are certain: what the ELBO of known topics says, document by document
+    words, owners = np.array([[5.0, 1, 0, 0], [0, 2, 7, 0], [0, 0, 3, 4]]), np.array([[4.0, 2, 1], [2, 7, 6]])
+    shares, alpha, prior = np.array([0.5, 0.3, 0.2]), 0.8, np.full(4, 0.4)
+    # a document without words has the prior of its proportions
+    owners = np.vstack([owners, np.zeros(3)])
+    local = {"proportions": SimpleNamespace(concentration=alpha * shares + owners)}
+    posterior = SimpleNamespace(elbo=0.0, local=lambda _: local)
+    state = SimpleNamespace(
+        posterior=posterior,
+        prior=prior,
+        _words=words,
+        alive=np.arange(3),
+        weights=np.array([1.0, 3.0, 1.0]),
+        counts=None,
+    )
+    found = _gains_of_merges(cast("Any", state))
+
+    def known(words: Any, owners: Any, shares: Any) -> float:
+        own = sum(dirichlet_multinomial(topic, prior) for topic in words)
+        documents = zip(state.weights, owners, strict=True)
+        return own + sum(weight * dirichlet_multinomial(each, alpha * shares) for weight, each in documents)
+
+    for k, other in ((0, 1), (0, 2), (1, 2)):
+        both = np.eye(3)
+        both[other] = both[k]
+        merged = known(both.T @ words, owners @ both, np.where(shares @ both > 0, shares @ both, 1e-12))
+        assert found[k, other] == pytest.approx(merged - known(words, owners, shares), rel=1e-6)
+        assert found[other, k] == pytest.approx(found[k, other])
+
+
+def test_a_fit_ends_where_it_cannot_catch_up_or_adds_little() -> None:
+    until = ended_beside(aim=10.0, best=0.0, weight=2.0)
+
+    def at(iteration: int, elbo: float, change: float) -> bool:
+        return until(cast("Any", SimpleNamespace(iteration=iteration, elbo=elbo, change_per_row=change / 2)))
+
+    assert [at(n, -90.0, 1.0) for n in (1, 2, 3)] == [False, False, True]
+    assert not at(3, -90.0, 4.0)
+    assert not at(3, 20.0, 1.0)
+    assert at(3, 20.0, 0.01)
+
+
+@pytest.mark.slow
+def test_a_move_that_was_refused_is_not_tried_again_while_its_topics_stay_the_same() -> None:
+    found = lda(5, moves=4, tol=1e-2).fit(X)
+    refused = [(move.kind, move.components, move.n_components) for move in found.moves_ if not move.accepted]
+    assert refused
+    assert len(refused) == len(set(refused))

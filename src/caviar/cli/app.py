@@ -54,7 +54,8 @@ def caviar(
 
     To see what it does: caviar demo
 
-    show, report, predict and sample also take files saved in Python: estimators, and posteriors of your own models.
+    show, report, predict, sample and check also take files saved in Python: estimators, and posteriors of your own
+    models.
     """
 
 
@@ -359,13 +360,20 @@ def sample(
     app,
     "caviar check m.caviar eruptions.csv",
     "caviar check m.caviar eruptions.csv --rows 100 --json",
+    "caviar check topics.caviar news/",
 )
 def check(
     model: options.Model,
     data: options.Data = None,
     sql: options.Query = None,
     rows: Annotated[
-        int, option(metavar="N", min=2, help="Number of rows to check with, chosen at random.", default="300")
+        int,
+        option(
+            metavar="N",
+            min=2,
+            help="Number of rows, or of documents, to check with, chosen at random.",
+            default="300",
+        ),
     ] = 300,
     seed: Annotated[
         int, option(metavar="S", min=0, help="Seed of the fit and of all draws.", default="0")
@@ -376,7 +384,8 @@ def check(
     """Check a fit: fit the model of MODEL to DATA again, and verify the result.
 
     The objective must increase in every iteration, be stationary at the end, and agree with an estimate from draws. The
-    exit status is 1 if a check fails.
+    exit status is 1 if a check fails. It takes every kind of saved fit, and rows without missing entries: of sequences
+    parts, of documents at most 2,000 words, and all rows where those of your own model belong together.
     """
     from .checking import check_model
 

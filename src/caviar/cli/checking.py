@@ -7,18 +7,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
 
 import caviar as cv
 
-from .opening import opened_mixture
+from .opening import opened
 from .results import print_document
 from .speaking import FAILURE, gathered_warnings, say, standard_error, standard_output
 from .steps import showing_clock
 from .tables import input_file
 
-_MOST_ROWS = 300
 _WORDS = {
     "ascent": "Every iteration raised the objective, as exact coordinate ascent must",
     "stationarity": "At the end no parameter could be moved to raise it further",
@@ -32,51 +30,24 @@ def check_model(
     model: Path, data: str | None, sql: str | None, *, seed: int, n_rows: int, as_json: bool, quiet: bool
 ) -> None:
     """Do what ``caviar check`` does."""
-    saved = opened_mixture(model)
+    saved = opened(model)
     with input_file(data) as file:
-        read = saved.data(file, sql)
-    values: Any = saved.fitted._validated(read, reset=False)
-    complete = np.flatnonzero(~np.isnan(values).any(axis=1))
-    if not len(complete):
-        raise cv.DataError("every row has a missing entry, and the check takes whole rows")
-    generator = np.random.default_rng(seed)
-    chosen = complete[np.sort(generator.choice(len(complete), min(n_rows, len(complete)), replace=False))]
+        rows = saved.to_check(file, sql, n_rows, seed)
     if not quiet:
-        left = len(values) - len(complete)
-        told = f"; {left:,} rows with missing entries are left out" if left else ""
-        say(standard_error(), f"checking on {len(chosen):,} of {len(values):,} rows{told}")
-    # each category by its place among those of the mixture
-    rows = cv.data.Table(values[chosen], read.columns, getattr(saved.fitted, "categories_", {}))
+        say(standard_error(), rows.told)
     with gathered_warnings(), showing_clock(standard_error(), "checking", quiet=quiet):
-        found = _verified(saved.fitted, rows, seed)
+        stated, values, arguments = rows.stated()
+        arguments = {"uncertainty": "mean_field", **arguments}
+        found = cv.testing.check_model(stated, values, seed=seed, progress=False, **arguments)
     if as_json:
         print_document(
-            {"passed": found.passed, "rows": len(chosen), "checks": [asdict(check) for check in found.checks]}
+            {"passed": found.passed, "rows": rows.n_rows, "checks": [asdict(check) for check in found.checks]}
         )
     else:
         _print(found)
     sys.stdout.flush()
     if not found.passed:
         raise typer.Exit(FAILURE)
-
-
-def _verified(estimator: Any, rows: Any, seed: int) -> Any:
-    """Return what the verification finds of the model that an estimator like this one states for rows."""
-    if getattr(estimator, "fixed", None):
-        raise cv.ParameterError("the check takes no components that are fixed: it fits all of them again")
-    arguments = {
-        **estimator.get_params(deep=False),
-        "n_components": len(estimator.weights_),
-        "n_init": 1,
-        "random_state": seed,
-        "verbose": False,
-        **({"kinds": estimator.kinds_} if isinstance(estimator, cv.MixedMixture) else {}),
-    }
-    fitted = type(estimator)(**arguments).fit(rows)
-    # maximum likelihood: all that is learnt is points
-    point = tuple(fitted.posterior_.keys()) if isinstance(estimator, cv.GaussianMixture) else ()
-    data = fitted._data(fitted._rows_to_predict(rows))
-    return cv.testing.check_model(fitted.posterior_.model, data, seed=seed, point=point, progress=False)
 
 
 def _print(found: Any) -> None:

@@ -12,6 +12,7 @@ from rich.console import Console
 import caviar as cv
 
 from .arrays import arrays_for, is_numpy_file
+from .checked import Checked, again, complete_of, some_of, told_of
 from .kinds import kind_of
 from .results import columns_table, finite, in_digits, objective_document, print_end, print_origin
 from .saved import LEVEL, Saved
@@ -104,9 +105,7 @@ class GaussianMixtureOfFile(Saved):
         columns.update({f"probability_{k}": column for k, column in enumerate(probabilities.T)})
         return {**columns, "log_density": self.fitted.score_samples(X)}
 
-    def draws(
-        self, data: str | None, n: int | None, seed: int | None, *, with_component: bool
-    ) -> dict[str, Any]:
+    def draws(self, data: str | None, n: int | None, seed: int, *, with_component: bool) -> dict[str, Any]:
         self.refuse_data(data)
         rows, labels = self.fitted.sample(n or 1, random_state=seed)
         columns = dict(zip(cv.report.column_names(self.fitted), rows.T, strict=True))
@@ -118,6 +117,26 @@ class GaussianMixtureOfFile(Saved):
                 "predict for the labels"
             )
         return {**columns, "component": labels}
+
+    def to_check(self, file: str | None, sql: str | None, n_rows: int, seed: int) -> Checked:
+        estimator = self.fitted
+        if getattr(estimator, "fixed", None):
+            raise cv.ParameterError("the check takes no components that are fixed: it fits all of them again")
+        read = self.data(file, sql)
+        values = estimator._validated(read, reset=False)
+        complete = complete_of([np.isnan(values)])
+        chosen = some_of(complete, n_rows, seed)
+        # each category by its place among those of the mixture
+        rows = cv.data.Table(values[chosen], read.columns, getattr(estimator, "categories_", {}))
+        kinds = {"kinds": estimator.kinds_} if isinstance(estimator, cv.MixedMixture) else {}
+
+        def stated() -> tuple[Any, Any, dict[str, Any]]:
+            fitted = again(estimator, seed, n_components=len(estimator.weights_), **kinds).fit(rows)
+            # maximum likelihood: all that is learnt is points
+            point = tuple(fitted.posterior_.keys()) if isinstance(estimator, cv.GaussianMixture) else ()
+            return fitted.posterior_.model, fitted._as_data(rows), {"point": point}
+
+        return Checked(len(chosen), told_of(len(chosen), len(values), len(complete)), stated)
 
 
 class MixedMixtureOfFile(GaussianMixtureOfFile):

@@ -45,25 +45,6 @@ def opened(path: Path) -> Saved:
     return _as_saved(found, path)
 
 
-def opened_mixture(path: Path) -> Saved:
-    """Return a saved mixture.
-
-    Raises
-    ------
-    DataError
-        If the file holds something else.
-    """
-    saved = opened(path)
-    if not saved.has_components:
-        is_stated = isinstance(saved.fitted, cv.Posterior)
-        held = "the posterior of a stated model" if is_stated else f"a {type(saved.fitted).__name__}"
-        raise cv.DataError(
-            f"{path} contains {held}; this command takes mixtures, as caviar fit saves them. caviar show, report, "
-            f"predict and sample take it"
-        )
-    return saved
-
-
 def _as_saved(found: Any, path: Path) -> Saved:
     if isinstance(found, cv.Posterior):
         try:
@@ -177,6 +158,7 @@ def write_sample(
         raise cv.DataError(
             "--with-component belongs to mixtures and hidden Markov models, as caviar fit saves them"
         )
+    seed = saved.seed if seed is None else seed
     columns = saved.draws(data, n, seed, with_component=with_component)
     _write_rows(output, columns, as_json=as_json, quiet=quiet, seed=seed)
 

@@ -11,6 +11,7 @@ from rich.console import Console
 import caviar as cv
 from caviar.files.naming import listed
 
+from .checked import Checked, again, as_fitted, complete_of, some_of, told_of
 from .results import finite, objective_document, print_origin
 from .saved import LEVEL, Saved
 from .speaking import say, standard_error
@@ -75,9 +76,7 @@ class RegressionOfFile(Saved):
             columns[f"{name}_lower"], columns[f"{name}_upper"] = told.interval(level or LEVEL)
         return columns
 
-    def draws(
-        self, data: str | None, n: int | None, seed: int | None, *, with_component: bool
-    ) -> dict[str, Any]:
+    def draws(self, data: str | None, n: int | None, seed: int, *, with_component: bool) -> dict[str, Any]:
         """Return a drawn response for each row of DATA, beside its columns."""
         if data is None:
             raise cv.DataError(
@@ -95,6 +94,26 @@ class RegressionOfFile(Saved):
             return {**known, self._response: np.array(self.fitted.categories_, dtype=object)[places]}
         drawn = self.fitted.predict(table).sample(1, seed)[0]
         return {**known, self._response: drawn}
+
+    def to_check(self, file: str | None, sql: str | None, n_rows: int, seed: int) -> Checked:
+        model, table = self.fitted, self.data(file, sql)
+        trials = [name for name in model._formula.trials if not name.isdigit()]
+        names = dict.fromkeys([self._response, *trials, *sorted(model._encoding.read)])
+        absent = [name for name in names if name not in table.column_names]
+        if absent:
+            there = listed(table.column_names)
+            which = f"column{'s' * (len(absent) > 1)} {listed(absent)}"
+            raise cv.DataError(f"the data lack {which} of the formula; they have {there}")
+        complete = complete_of([np.array(table.column(name).is_null(nan_is_null=True)) for name in names])
+        chosen = some_of(complete, n_rows, seed)
+        rows = table.take(chosen)
+        size = {} if model.size_ is None else {"size": model.size_}
+
+        def stated() -> tuple[Any, Any, dict[str, Any]]:
+            fitted = again(model, seed, **size).fit(rows)
+            return fitted.posterior_.model, fitted._as_data(rows), as_fitted(fitted.posterior_)
+
+        return Checked(len(chosen), told_of(len(chosen), table.num_rows, len(complete)), stated)
 
     def _tell_new_groups(self, table: Any) -> None:
         """Say which groups the fit has not seen; their effects are averaged over the population of groups."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 import caviar as cv
+
+from .checked import Checked
 
 LEVEL = 0.95
 """Probability of the intervals of predictions, if the user gives none."""
@@ -70,10 +73,29 @@ class Saved(ABC):
         """
 
     @abstractmethod
-    def draws(
-        self, data: str | None, n: int | None, seed: int | None, *, with_component: bool
-    ) -> dict[str, Any]:
+    def draws(self, data: str | None, n: int | None, seed: int, *, with_component: bool) -> dict[str, Any]:
         """Return new rows: columns by name, with their components only where rows have such."""
+
+    @abstractmethod
+    def to_check(self, file: str | None, sql: str | None, n_rows: int, seed: int) -> Checked:
+        """Return the rows of a table that its model is stated and fitted for again, at most so many.
+
+        Raises
+        ------
+        CaviarError
+            If the check does not take such a model, or the table has no such row.
+        """
+
+    @property
+    def seed(self) -> int:
+        """The seed of its fit, by which its draws are made if the user gives none; 0 where it was not kept."""
+        told = (self._about.get("seed"), getattr(self.fitted, "random_state", None))
+        return next((int(seed) for seed in told if isinstance(seed, Integral)), 0)
+
+    @property
+    def _about(self) -> Mapping[str, Any]:
+        """What is kept with it of where it comes from."""
+        return getattr(self.fitted, "about_", {})
 
     def steps_ahead(self, file: str | None, sql: str | None, n_steps: int, level: float) -> dict[str, Any]:
         """Return what is expected after each sequence, a row for each step: columns by name.
@@ -102,9 +124,3 @@ class Saved(ABC):
                 f"{self.path} takes no DATA: it draws whole rows. Only a model with known columns, such as a "
                 f"regression, does"
             )
-
-
-def seed_of_model(about: Mapping[str, Any]) -> int:
-    """Return the seed of a fit, by which its draws are made if the user gives none; 0 where it was not kept."""
-    seed = about.get("seed")
-    return seed if isinstance(seed, int) else 0

@@ -15,6 +15,7 @@ import caviar as cv
 from caviar.data.table_files import identifier
 from caviar.files.naming import listed
 
+from .checked import Checked, again, as_fitted, complete_of, stretches_of, told_of
 from .mixtures import document_of, interval_remark, print_components
 from .non_numeric import told_where_no_numbers
 from .results import columns_table, finite, print_end, print_origin
@@ -208,13 +209,30 @@ class SequencesOfFile(Saved):
                 columns[f"{name}_{word}"] = values[:, place]
         return columns
 
-    def draws(
-        self, data: str | None, n: int | None, seed: int | None, *, with_component: bool
-    ) -> dict[str, Any]:
+    def draws(self, data: str | None, n: int | None, seed: int, *, with_component: bool) -> dict[str, Any]:
         self.refuse_data(data)
         rows, states = self.fitted.sample(n or 1, random_state=seed)
         columns = dict(zip(cv.report.column_names(self.fitted), rows.T, strict=True))
         return {**columns, "state": states} if with_component else columns
+
+    def to_check(self, file: str | None, sql: str | None, n_rows: int, seed: int) -> Checked:
+        hmm, found = self.fitted, self._read(file, sql)
+        values, lengths = hmm._sequences(found.named(), found.lengths)
+        complete = complete_of([np.isnan(values)])
+        parts = stretches_of(complete, lengths, n_rows, seed)
+        chosen, lengths = np.concatenate(parts), [len(part) for part in parts]
+        words = tuple(hmm.categories_) if hmm.emission == "categorical" else None
+        categories = {} if words is None else {found.columns[0]: words}
+        rows = cv.data.Table(values[chosen], found.columns, categories)
+
+        def stated() -> tuple[Any, Any, dict[str, Any]]:
+            own = {} if words is None else {"categories": words}
+            fitted = again(hmm, seed, n_components=hmm.n_components_, **own).fit(rows, lengths=lengths)
+            data = fitted._as_data({"X": rows, "lengths": lengths})
+            return fitted.posterior_.model, data, as_fitted(fitted.posterior_)
+
+        told = told_of(len(chosen), len(values), len(complete))
+        return Checked(len(chosen), f"{told}; in {counted(len(parts), 'sequence')}", stated)
 
 
 def document_of_sequences(hmm: cv.HiddenMarkovModel) -> dict[str, Any]:

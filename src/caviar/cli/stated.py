@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,9 @@ import caviar as cv
 from caviar.densities import ConditionalPrediction
 
 from .arrays import arrays_for, categories_of, columns_of, wanted_arrays
+from .checked import Checked, as_fitted, rows_of_arrays
 from .results import finite, objective_document
-from .saved import LEVEL, Saved, seed_of_model
+from .saved import LEVEL, Saved
 from .speaking import complain, counted, say, standard_error
 from .tables import input_file
 from .wording import in_options, status_in_options
@@ -99,12 +100,9 @@ class PosteriorOfFile(Saved):
             )
         return columns
 
-    def draws(
-        self, data: str | None, n: int | None, seed: int | None, *, with_component: bool
-    ) -> dict[str, Any]:
+    def draws(self, data: str | None, n: int | None, seed: int, *, with_component: bool) -> dict[str, Any]:
         """Return rows of one new data set: the globals drawn from q, and the rest given them."""
         posterior, names = self.fitted, columns_of(self.fitted)
-        seed = seed_of_model((posterior.data_summary or {}).get("about", {})) if seed is None else seed
         known = [name for name, is_observed in wanted_arrays(posterior).items() if not is_observed]
         if known and data is None:
             listed = ", ".join(column for name in known for column in names.get(name, [name]))
@@ -129,6 +127,15 @@ class PosteriorOfFile(Saved):
             sizes = {} if plate is None or plate.size is not None else {plate.name: n or 1}
             drawn = posterior.predictive(sizes, seed=seed)
         return self._as_columns(drawn)
+
+    def to_check(self, file: str | None, sql: str | None, n_rows: int, seed: int) -> Checked:
+        posterior = self.fitted
+        arrays, told, n_chosen = rows_of_arrays(posterior, self.data(file, sql), n_rows, seed)
+        return Checked(n_chosen, told, lambda: (posterior.model, arrays, as_fitted(posterior)))
+
+    @property
+    def _about(self) -> Mapping[str, Any]:
+        return (self.fitted.data_summary or {}).get("about", {})
 
     def _as_columns(self, drawn: dict[str, Any]) -> dict[str, Any]:
         """Return draws as columns of one table."""

@@ -8,17 +8,21 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from scipy.sparse import csr_array
 
 import caviar as cv
 
 from .arrays import counts_for
+from .checked import Checked, again, words_of_documents
 from .documents import Documents, new_documents
 from .results import columns_table, objective_document, print_end, print_origin
-from .saved import Saved, seed_of_model
+from .saved import Saved
 from .speaking import plain, say
 
 _FEW_WORDS = 10
 _MANY_WORDS = 50
+_DRAWS_OF_WORDS = 100
+"""Draws of the topics of all words, of which each has a probability for every word of the vocabulary."""
 
 
 class TopicsOfFile(Saved):
@@ -70,13 +74,10 @@ class TopicsOfFile(Saved):
         shares = {f"topic_{k}": proportions[:, k] for k in self.fitted.topics_in_use_}
         return {**named, "topic": proportions.argmax(axis=1), **shares}
 
-    def draws(
-        self, data: str | None, n: int | None, seed: int | None, *, with_component: bool
-    ) -> dict[str, Any]:
+    def draws(self, data: str | None, n: int | None, seed: int, *, with_component: bool) -> dict[str, Any]:
         """Return counts of words of new documents, each of the average length of those of the fit."""
         self.refuse_data(data)
         lda, n_documents = self.fitted, n or 1
-        seed = seed_of_model(getattr(lda, "about_", {})) if seed is None else seed
         kept = (lda.posterior_.data_summary or {}).get("arrays", {}).get("word", {})
         length = max(1, round(float(np.sum(kept.get("mean", [100.0])))))
         owners = np.repeat(np.arange(n_documents), length)
@@ -84,6 +85,25 @@ class TopicsOfFile(Saved):
         counts = np.zeros((n_documents, lda.n_features_in_), dtype=np.int64)
         np.add.at(counts, (owners, drawn["word"][0].astype(np.int64)), 1)
         return dict(zip(cv.report.column_names(lda), counts.T, strict=True))
+
+    def to_check(self, file: str | None, sql: str | None, n_rows: int, seed: int) -> Checked:
+        lda, counts = self.fitted, csr_array(self._documents(file, sql).counts)
+        document, word = words_of_documents(counts, n_rows, seed)
+        # words that none of these documents has say nothing of the fit, and take most of the time
+        used, word = np.unique(word, return_inverse=True)
+        prior = lda.topic_word_prior
+        prior = np.asarray(prior)[used] if np.ndim(prior) == 1 else prior
+        n_documents = int(document[-1]) + 1
+
+        def stated() -> tuple[Any, Any, dict[str, Any]]:
+            own = np.zeros((n_documents, len(used)))
+            np.add.at(own, (document, word), 1.0)
+            model = again(lda, seed, vocabulary=None, topic_word_prior=prior, moves=0, total_samples=None)
+            data = {"word": word.astype(np.float64), "document": document}
+            return model.fit(own).posterior_.model, data, {"n_draws": _DRAWS_OF_WORDS}
+
+        told = f"checking on {len(word):,} words of {n_documents:,} of {counts.shape[0]:,} documents"
+        return Checked(n_documents, told, stated)
 
 
 def document_of_topics(lda: cv.LatentDirichletAllocation) -> dict[str, Any]:

@@ -20,7 +20,8 @@ from ._collapsed import COLLAPSED, learnt_of
 from ._transitions import KINDS
 from .automatic import Move
 from .automatic.pace import Pace, watched
-from .automatic.topics import AFTER_INTERRUPTION, TopicMoves, best_of_numbers
+from .automatic.problem import also
+from .automatic.topics import AFTER_INTERRUPTION, TopicMoves, Until, best_of_numbers, ended_beside
 
 
 class TopicsPrior(NamedTuple):
@@ -121,19 +122,23 @@ def moved(
         # with True there is a line for each pass as well
         progress = True if arguments["progress"] is True else progress
 
-        def fit(number: int, init: Any, most: int | None, **others: Any) -> Posterior:
+        def fit(number: int, init: Any, most: int | None, until: Until | None, **others: Any) -> Posterior:
             if number not in models:
                 models[number] = stated._replace(n_topics=number).model(counts.shape[1])
             max_iter = given.max_iter if most is None else min(most, given.max_iter)
             # what an interrupted search ends with is no step of it
             kept = None if most == AFTER_INTERRUPTION else next_fit()
-            own = {**arguments, "progress": progress, "max_iter": max_iter, "init": init, "checkpoint": kept}
+            told = progress if until is None else also(progress, until)
+            own = {**arguments, "progress": told, "max_iter": max_iter, "init": init, "checkpoint": kept}
             return models[number].fit(
                 {"word": counts}, **{**own, "sample_weight": weights, "seed": 0, **others}
             )
 
-        def anew(number: int) -> Posterior:
-            return fit(number, "auto", None, seed=generator, n_restarts=given.n_init)
+        def anew(number: int, best: float) -> Posterior:
+            # with several starts the worst would end them all
+            is_one = given.n_init == 1 and np.isfinite(best)
+            until = ended_beside(best, best, counts.shape[0]) if is_one else None
+            return fit(number, "auto", None, until, seed=generator, n_restarts=given.n_init)
 
         begun = best_of_numbers(anew, given.n_components, pace)
         prior = np.broadcast_to(stated.topics, counts.shape[1:])

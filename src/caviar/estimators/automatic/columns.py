@@ -42,7 +42,7 @@ class ColumnsProblem(Problem):
         return replace(part, X=X, weights=np.append(part.weights, 0.0), is_filled=True)
 
     def _data(self) -> dict[str, Any]:
-        return {name: self.X[:, j] for j, name in enumerate(self.names)}
+        return {**{name: self.X[:, j] for j, name in enumerate(self.names)}, **self.known}
 
     def _start(self, init: Starts) -> Starts:
         if isinstance(init, str) or "z" not in init:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -57,6 +57,8 @@ class Problem:
         Returns rows as values of ``x``; by default themselves.
     label
         Name of the label of the rows in the model.
+    known
+        Name -> value of globals that are not learnt.
     next_fit
         Gives each fit to these rows what it goes on from after an interruption; None for parts and samples of the rows,
         whose fits are made again.
@@ -72,6 +74,7 @@ class Problem:
     next_fit: NextFit | None = None
     values: Callable[[AnyArray], AnyArray] = _same
     label: str = "z"
+    known: Mapping[str, Any] = field(default_factory=dict)
 
     far_moves: ClassVar[int] = 3
     """Moves of each kind that are tried in a sweep though nothing speaks for them, however much they seem to lose."""
@@ -91,6 +94,9 @@ class Problem:
     tries_anew: ClassVar[bool] = False
     """Whether a fit from new starts with one component more is tried where no move is left: where proposals, which take
     rows for independent, miss what tells components apart."""
+
+    settles_near: ClassVar[bool] = True
+    """Whether moves may be settled among few components, with rows that are independent of the others."""
 
     @property
     def total_weight(self) -> float:
@@ -125,7 +131,7 @@ class Problem:
             init=self._start(init),
             sample_weight=None if np.all(self.weights == 1) else self.weights,
             executor=self.executor,
-            progress=self.progress if until is None else _also(self.progress, until),
+            progress=self.progress if until is None else also(self.progress, until),
             checkpoint=None if self.next_fit is None else self.next_fit(),
         )
         if self.next_fit is None and end.status is Status.INTERRUPTED:
@@ -154,7 +160,7 @@ class Problem:
 
     def _data(self) -> dict[str, Any]:
         """Return the rows as the model takes them."""
-        return {"x": self.values(self.X)}
+        return {"x": self.values(self.X), **self.known}
 
     def _start(self, init: Starts) -> Starts:
         """Return where a fit begins, as the model takes it."""
@@ -200,7 +206,7 @@ def factors_of(posterior: Posterior) -> dict[str, Any]:
     return {name: posterior[name] for name in posterior}
 
 
-def _also(
+def also(
     progress: bool | Callable[[Progress], object], until: Callable[[Progress], bool]
 ) -> Callable[[Progress], bool]:
     """Return a callback that tells the progress, and asks for the end where either does."""

@@ -28,6 +28,7 @@ from .proposals import (
     overlapping,
     split_of,
 )
+from .restricted import Neighbourhoods, Settled, apart
 
 _SAMPLE_ROWS = 20_000
 """Rows that proposals are made from."""
@@ -40,6 +41,12 @@ _SEARCHING = 40
 """Iterations of a candidate on a sample."""
 _HOPELESS = 1e-3
 """Loss on the sample, in nats per row, at which a move is not tried on all rows."""
+_MANY, _LARGE = 12, 200_000
+"""Components, and responsibilities of the sample, from which on moves are settled among neighbours first."""
+_CLOSE_COSTS = 0.15
+"""Loss among its neighbours up to which a move is made again, as a multiple of what a component costs."""
+_BY_THEMSELVES = 4
+"""Moves, of those that were settled among neighbours, that are tried on all rows one by one."""
 _NEAR, _NEAR_COSTS = 12.0, 0.6
 """Loss by itself up to which a move is tried, in nats, and as a multiple of what a component costs: that it gains with
 the others is likely enough."""
@@ -98,6 +105,9 @@ class _Search:
         accepted = self.try_together_of(self.split_proposals(QUICK))
         while self.n_components > 1 and self.try_together_of(self.merge_proposals()):
             accepted = True
+        if self._is_large:
+            accepted = accepted or self.try_restricted() or self.settle_far()
+            return accepted or self.try_restricted(self.fitted_splits())
         return (
             accepted
             or self.settle()
@@ -105,6 +115,55 @@ class _Search:
             or self.try_together_of(self.fitted_splits())
             or self.try_alone()
         )
+
+    @property
+    def _is_large(self) -> bool:
+        """Whether fits of a few components to their rows cost much less than one of all to all rows."""
+        n_rows, size = self.responsibilities.shape
+        is_possible = self.problem.settles_near and self.mixture is not None
+        return is_possible and size >= _MANY and n_rows * size >= _LARGE
+
+    def try_restricted(self, splits: Sequence[Proposal] | None = None) -> bool:
+        """Settle moves among their neighbours, and try those that rise on all rows; return whether any was accepted.
+
+        Parameters
+        ----------
+        splits
+            The moves; by default splits, merges and deletions from sums alone.
+        """
+        near = Neighbourhoods(self.sample, self.responsibilities, self.problem.shared(self.posterior))
+        proposals = splits
+        if proposals is None:
+            own = (self.split_proposals(QUICK), self.merge_proposals(), self.deletion_proposals())
+            proposals = [p for kind in own for i, p in enumerate(kind) if self._is_worth_a_fit(p, i)]
+        proposals = [p for p in proposals if not self.memory.was_refused(p, self.responsibilities)]
+        self.pace.phase("settle moves", len(proposals), When.NOTHING_ROSE)
+        ends: list[Settled] = []
+        loss = max(_NEAR, _CLOSE_COSTS * float(np.mean(getattr(self.mixture, "costs", 0.0))))
+        for proposal in proposals:
+            ends.append(near.settled(proposal, self._near))
+            self.pace.step()
+        # what all components share may adapt to moves that lose a little by themselves
+        found = [end for end in ends if end.gain > -self._near]
+        for end in ends:
+            if end.gain <= -loss:
+                self.memory.refuse(end.proposal, self.responsibilities)
+        return self._try_settled(near, sorted(found, key=lambda end: -end.gain))
+
+    def _try_settled(self, near: Neighbourhoods, found: Sequence[Settled]) -> bool:
+        """Try moves that were settled together, and in halves until the ELBO rises, then the best by themselves."""
+        together = apart(found)
+        while together:
+            if self.try_from(near.with_moves(together), [end.proposal for end in together]):
+                return True
+            together = together[: len(together) // 2]
+        return any(self.try_from(near.with_moves([end]), [end.proposal]) for end in found[1:_BY_THEMSELVES])
+
+    @property
+    def _near(self) -> float:
+        """Loss of a move by itself up to which it may gain with the others, in nats."""
+        assert self.mixture is not None
+        return max(_NEAR, _NEAR_COSTS * float(self.mixture.costs.mean()))
 
     def try_alone(self) -> bool:
         """Try single moves from where the best mixture has settled; return whether any was accepted."""
@@ -223,11 +282,14 @@ class _Search:
         """Return whether a move is tried though it loses by itself; splits always are, where fits are cheap."""
         if self.mixture is None:
             return rank < self.problem.far_moves or proposal.gain > -_NEAR
-        return rank == 0 or proposal.gain > -max(_NEAR, _NEAR_COSTS * float(self.mixture.costs.mean()))
+        return rank == 0 or proposal.gain > -self._near
 
     def try_together(self, proposals: Sequence[Proposal]) -> bool:
         """Fit the mixture after moves to all rows; keep it if its ELBO is higher."""
-        start = applied(proposals, self.responsibilities, self.sample.weights)
+        return self.try_from(applied(proposals, self.responsibilities, self.sample.weights), proposals)
+
+    def try_from(self, start: Array, proposals: Sequence[Proposal]) -> bool:
+        """Fit the mixture from responsibilities after moves to all rows; keep it if its ELBO is higher."""
         n_components = start.shape[1]
         before = self.posterior.elbo
         init = self._start_from(start)
@@ -311,6 +373,11 @@ class _Search:
         if self.posterior.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         return self.posterior.elbo - before > self.problem.slack(before)
+
+    def settle_far(self) -> bool:
+        """Go on to convergence; return whether the ELBO rose by so much that moves refused before may do so, too."""
+        before = self.posterior.elbo
+        return self.settle() and self.posterior.elbo - before > _NEAR
 
 
 def _disjoint(proposals: Iterable[Proposal]) -> Iterable[Proposal]:

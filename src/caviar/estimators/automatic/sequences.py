@@ -34,6 +34,7 @@ class SequenceProblem(Problem):
     # a split begins with rows by themselves, and time tells its states apart only slowly
     patience: ClassVar[tuple[int, int]] = (10, 100)
     tries_anew: ClassVar[bool] = True
+    settles_near: ClassVar[bool] = False
     starts: Array | None = None
     mixture_of: Callable[[int], Model] | None = None
 

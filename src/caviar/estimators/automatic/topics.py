@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.special import gammaln
 
 from ..._typing import AnyArray, Array
+from ...engine.ascent.driver import Progress
 from ...engine.ascent.status import Status
 from ...families import Dirichlet
 from ...models import latent_dirichlet_allocation
@@ -18,14 +20,20 @@ from ...posterior.posterior import Posterior
 from .move import Groups, Move
 from .pace import Pace
 
-_FIRST = 10
-"""Passes after which a move is judged; it goes on once where it may yet catch up."""
+_LEAST_PASSES, _PATIENCE = 3, 30
+"""Passes after which a fit is given up that cannot catch up, and those that it has to at its present speed."""
 
-_PATIENCE = 30
-"""Passes that a move is given to catch up at its present speed."""
+_MOST_PASSES, _SLOW = 40, 1e-3
+"""Passes of a move, and the share of what it has gained below which a pass adds little: what is kept settles later."""
 
 _TRIED = 5
 """Moves of each kind that are tried in a round."""
+
+_SAME = 0.05
+"""Share of its words by which a topic may have changed and still be the same."""
+
+_PARTED = 12
+"""Topics that are parted in a round, of which the best are tried as splits."""
 
 _WORDS = 1.0
 """Words of a topic below which it counts as empty."""
@@ -71,7 +79,8 @@ class TopicMoves:
     prior
         Concentration of the words of a topic, (V,).
     fit
-        How many topics, where they begin, by name, and the most passes -> the posterior where these lead.
+        How many topics, where they begin, by name, the most passes, and whether to end by what is told of each pass ->
+        the posterior where these lead.
     most
         Topics at most, in which the last fit is.
     posterior
@@ -91,7 +100,7 @@ class TopicMoves:
     counts: csr_array
     weights: Array | None
     prior: Array
-    fit: Callable[[int, Mapping[str, Any], int | None], Posterior]
+    fit: Callable[[int, Mapping[str, Any], int | None, Until | None], Posterior]
     most: int
     posterior: Posterior
     slack: float
@@ -99,6 +108,8 @@ class TopicMoves:
     tell: Callable[[Move], object]
     pace: Pace
     moves: list[Move] = field(default_factory=list)
+    _refused: list[tuple[str, Array]] = field(default_factory=list)
+    _parted: list[tuple[Array, tuple[Array, float]]] = field(default_factory=list)
 
     def made(self, rounds: int) -> Posterior:
         """Return the best posterior after a limited number of rounds of moves, settled and in order of size."""
@@ -125,7 +136,7 @@ class TopicMoves:
         while left > 0:
             for own in islice(kind(self), left):
                 left -= 1
-                is_accepted = self._try(*own)
+                is_accepted = not self._was_refused(*own[:2]) and self._try(*own)
                 self.pace.step()
                 if is_accepted:
                     break
@@ -133,10 +144,29 @@ class TopicMoves:
                 break
         return any(move.accepted for move in self.moves[before:])
 
+    def _was_refused(self, kind: str, group: Groups) -> bool:
+        """Whether the same move of topics with nearly the same words was refused before."""
+        own = self._words[list(group[0])]
+        return any(known == kind and _are_same(words, own) for known, words in self._refused)
+
+    def parted(self, k: int) -> tuple[Array, float]:
+        """Return what :func:`_divided` says of a topic, or said of one with nearly the same words."""
+        own = self._words[k]
+        for words, found in self._parted:
+            if _are_same(words, own):
+                return found
+        self._parted.append((own, _divided(self, k)))
+        return self._parted[-1][1]
+
+    @property
+    def _words(self) -> Array:
+        """Words that each topic has, (K, V)."""
+        return self.posterior["topics"].concentration - self.prior
+
     @property
     def sizes(self) -> Array:
         """Words of each topic, (K,)."""
-        return (self.posterior["topics"].concentration - self.prior).sum(axis=1)
+        return self._words.sum(axis=1)
 
     @property
     def alive(self) -> AnyArray:
@@ -150,19 +180,17 @@ class TopicMoves:
 
     def _try(self, kind: str, group: Groups, topics: Array, shares: Array) -> bool:
         """Fit the topics after a move, the largest first; keep them if the ELBO is higher."""
-        before, size = self.posterior.elbo, len(topics)
+        before, size, words = self.posterior.elbo, len(topics), self._words[list(group[0])]
         order = np.argsort(-np.round((topics - self.prior).sum(axis=1), 6), kind="stable")
         init: dict[str, Any] = {"topics": Dirichlet(topics[order]), "weights": shares[order]}
-        after = self.fit(size, init, _FIRST)
-        speed = after.elbo_trace[-1] - after.elbo_trace[-2] if len(after.elbo_trace) > 1 else 0.0
-        if before - _PATIENCE * speed < after.elbo <= before + self.slack:
-            after = self.fit(
-                size, {"topics": after["topics"], "weights": _shares_of(after)}, _FIRST + _PATIENCE
-            )
+        until = ended_beside(before + self.slack, before, self.counts.shape[0])
+        after = self.fit(size, init, _MOST_PASSES, until)
         accepted = bool(after.elbo > before + self.slack)
         if accepted:
             self.posterior = after
             self.pace.best(len(self.alive), after.elbo)
+        elif after.status is not Status.INTERRUPTED:
+            self._refused.append((kind, words))
         self.pace.moved()
         move = Move(kind, group, before, after.elbo, len(self.alive), accepted)
         self.moves.append(move)
@@ -173,7 +201,7 @@ class TopicMoves:
 
     def _settle(self, size: int) -> None:
         """Fit that many topics, the largest of those so far, until they settle."""
-        self.posterior = self.fit(size, self._largest(size), None)
+        self.posterior = self.fit(size, self._largest(size), None, None)
         if self.posterior.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
 
@@ -190,31 +218,59 @@ class TopicMoves:
         """Return the posterior with all topics; of an interrupted search, without the passes that settle it."""
         is_interrupted = self.posterior.status is Status.INTERRUPTED
         self.pace.sweep()
-        found = self.fit(self.most, self._largest(self.most), AFTER_INTERRUPTION if is_interrupted else None)
+        passes = AFTER_INTERRUPTION if is_interrupted else None
+        found = self.fit(self.most, self._largest(self.most), passes, None)
         if is_interrupted:
             found.status = Status.INTERRUPTED
         return found
 
 
-def best_of_numbers(fit: Callable[[int], Posterior], most: int, pace: Pace) -> Posterior:
+def _are_same(before: Array, now: Array) -> bool:
+    """Whether topics with these words are nearly the same."""
+    return before.shape == now.shape and float(np.abs(before - now).sum()) < _SAME * float(now.sum())
+
+
+def ended_beside(aim: float, best: float, weight: float) -> Until:
+    """Return what ends a fit that cannot exceed an objective, or that has and adds little.
+
+    Parameters
+    ----------
+    aim
+        The objective to exceed.
+    best
+        The best so far, from which gains are counted.
+    weight
+        Of all documents.
+    """
+
+    def until(event: Progress) -> bool:
+        change = event.change_per_row * weight
+        if event.elbo > aim:
+            return event.iteration >= _LEAST_PASSES and change < _SLOW * (event.elbo - best)
+        return event.iteration >= _LEAST_PASSES and event.elbo + _PATIENCE * change < aim
+
+    return until
+
+
+def best_of_numbers(fit: Callable[[int, float], Posterior], most: int, pace: Pace) -> Posterior:
     """Return the topics of highest ELBO among those of growing numbers, where moves begin.
 
     Parameters
     ----------
     fit
-        Number of topics -> their posterior, from separate starts.
+        Number of topics, and the ELBO to exceed -> their posterior, from separate starts.
     most
         Topics at most, at least 2.
     pace
         Told of each number.
     """
-    best, falls, numbers = fit(2), 0, list(_numbers(most))
+    best, falls, numbers = fit(2, -np.inf), 0, list(_numbers(most))
     pace.best(2, best.elbo)
     for done, number in enumerate(numbers):
         pace.alike(min(_FALLS - falls, len(numbers) - done))
         if falls == _FALLS or best.status is Status.INTERRUPTED:
             break
-        found = fit(number)
+        found = fit(number, best.elbo)
         if found.status is Status.INTERRUPTED:
             best.status = found.status
         elif found.elbo > best.elbo:
@@ -239,16 +295,16 @@ def _shares_of(posterior: Posterior) -> Array:
     return mean / mean.sum()
 
 
+Until = Callable[[Progress], bool]
+"""Whether a fit is to end, by what is told of a pass."""
+
 _Start = tuple[str, Groups, Array, Array]
 """Kind of a move, the topics that it takes, and where topics and their shares begin."""
 
 
 def _merges(state: TopicMoves) -> Iterator[_Start]:
-    """Yield topics with the two that are most alike as one."""
-    means = state.posterior["topics"].mean
-    unit = means / np.sqrt((means**2).sum(axis=1, keepdims=True))
-    pairs = _pairs(unit @ unit.T, state.alive)
-    for k, other in pairs[:_TRIED]:
+    """Yield topics with two as one, those first that gain most, or lose least, where each word keeps its topics."""
+    for k, other in _pairs(_gains_of_merges(state), state.alive)[:_TRIED]:
         if not np.isin([k, other], state.alive).all():
             continue
         topics, shares = state.posterior["topics"].concentration.copy(), state._shares.copy()
@@ -257,10 +313,37 @@ def _merges(state: TopicMoves) -> Iterator[_Start]:
         yield "merge", ((int(k), int(other)),), topics, _moved(shares, other, k, 0.99)
 
 
-def _pairs(likeness: Array, alive: AnyArray) -> Sequence[tuple[int, int]]:
-    """Return pairs of topics with words, the most alike first."""
+def _gains_of_merges(state: TopicMoves) -> Array:
+    """Return by how much the ELBO rises if two topics become one, from sums alone, (K, K).
+
+    Words keep their topics otherwise, and what is lost by telling the two apart is left out: it is the same or less.
+    """
+    prior, words = state.prior, state._words
+    size, base = words.shape[0], _log_beta(prior)
+    concentration = state.posterior.local({"word": state.counts})["proportions"].concentration
+    own = _log_beta(prior + words)
+    gains = np.full((size, size), -np.inf)
+    # the prior of a document's proportions, which is what documents without words of a topic have
+    least = concentration.min(axis=0)
+    weights = np.ones(len(concentration)) if state.weights is None else state.weights
+    for k in state.alive:
+        both = weights @ gammaln(concentration + concentration[:, [k]])
+        apart = weights @ gammaln(concentration)
+        empty = gammaln(least + least[k]) - gammaln(least) - gammaln(least[k])
+        gains[k] = _log_beta(prior + words + words[k]) + base - own - own[k]
+        gains[k] += both - apart - apart[k] - weights.sum() * empty
+    return gains
+
+
+def _log_beta(concentration: Array) -> Array:
+    """Return the logarithm of the normaliser of Dirichlet distributions, over the last axis."""
+    return gammaln(concentration).sum(axis=-1) - gammaln(concentration.sum(axis=-1))
+
+
+def _pairs(gains: Array, alive: AnyArray) -> Sequence[tuple[int, int]]:
+    """Return pairs of topics with words, those of the largest gain first."""
     rows, columns = np.triu_indices(len(alive), 1)
-    order = np.argsort(-likeness[alive[rows], alive[columns]], kind="stable")
+    order = np.argsort(-gains[alive[rows], alive[columns]], kind="stable")
     return [(int(alive[rows[i]]), int(alive[columns[i]])) for i in order]
 
 
@@ -275,16 +358,19 @@ def _deletions(state: TopicMoves) -> Iterator[_Start]:
 
 
 def _splits(state: TopicMoves) -> Iterator[_Start]:
-    """Yield topics with one of the largest divided: its own words, in two topics, of which one takes an empty place."""
-    for k in state.alive[:_TRIED]:
-        empty = np.setdiff1d(np.arange(len(state.sizes)), state.alive)
-        if not len(empty) or k not in state.alive:
-            return
-        parts = _divided(state, int(k))
+    """Yield topics with one divided: its own words, in two topics, of which one takes an empty place.
+
+    Of the largest those come first of whose words two topics have the highest ELBO beside that of one.
+    """
+    empty = np.setdiff1d(np.arange(len(state.sizes)), state.alive)
+    if not len(empty):
+        return
+    parted = [(int(k), *state.parted(int(k))) for k in state.alive[:_PARTED]]
+    for k, parts, _ in sorted(parted, key=lambda own: -own[2])[:_TRIED]:
         topics, shares = state.posterior["topics"].concentration.copy(), state._shares.copy()
         topics[k], topics[empty[0]] = parts
         part = (parts[1] - state.prior).sum() / (parts - state.prior).sum()
-        yield "split", ((int(k),),), topics, _moved(shares, k, empty[0], part)
+        yield "split", ((k,),), topics, _moved(shares, k, empty[0], part)
 
 
 def _moved(shares: Array, source: int, target: int, part: float) -> Array:
@@ -295,8 +381,8 @@ def _moved(shares: Array, source: int, target: int, part: float) -> Array:
     return shares / shares.sum()
 
 
-def _divided(state: TopicMoves, k: int) -> Array:
-    """Return the concentrations of two topics of the words that one has, (2, V)."""
+def _divided(state: TopicMoves, k: int) -> tuple[Array, float]:
+    """Return the concentrations of two topics of the words that one has, (2, V), and by how much the ELBO rises."""
     own = state.posterior.local({"word": state.counts})["proportions"].expected_statistics[0]
     topics = state.posterior["topics"].expected_statistics[0]
     cells = state.counts.tocoo()
@@ -319,4 +405,6 @@ def _divided(state: TopicMoves, k: int) -> Array:
         sample_weight=state.weights,
         progress=False,
     )
-    return found["topics"].concentration
+    kept_of = part if state.weights is None else part * state.weights[:, None]
+    one = _log_beta(state.prior + np.asarray(kept_of.sum(axis=0)).ravel()) - _log_beta(state.prior)
+    return found["topics"].concentration, float(found.elbo - one)

@@ -1,0 +1,108 @@
+"""Moves settled among few components and their rows: what they are judged by, and that the rest stays as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import caviar as cv
+from caviar.estimators.automatic import search as searches
+from caviar.estimators.automatic.problem import Problem
+from caviar.estimators.automatic.proposals import Proposal
+from caviar.estimators.automatic.restricted import Neighbourhoods, Settled, apart
+
+RNG = np.random.default_rng(3)
+CENTRES = 9.0 * np.array([[i, j] for i in range(3) for j in range(2)])
+LABELS = np.arange(360) % 6
+X = CENTRES[LABELS] + RNG.normal(size=(360, 2))
+
+
+def problem(X: Any = X) -> Problem:
+    def model_of(size: int) -> cv.Model:
+        return cv.models.gaussian_mixture(2, size, concentration=np.ones(size))
+
+    return Problem(model_of, X, np.ones(len(X)), 200, 1e-8)
+
+
+def test_a_move_far_from_all_others_gains_what_the_whole_mixture_does() -> None:
+    rows = problem()
+    # two clusters in one component
+    shares = np.eye(5)[np.where(LABELS == 5, 4, LABELS)]
+    before = rows.fit(5, {"z": shares})
+    shares = rows.responsibilities(before)
+    own = int(shares[LABELS == 5][0].argmax())
+    cut = np.where(LABELS == 5, 1.0, 0.0)
+    near = Neighbourhoods(rows, shares, {})
+    end = near.settled(Proposal("split", (own,), 0.0, cut), 10.0)
+    assert own in end.components
+    assert len(end.components) == 2
+    after = near.with_moves([end])
+    assert after.shape == (360, 6)
+    np.testing.assert_allclose(after.sum(axis=1), 1.0)
+    whole = rows.fit(6, {"z": after})
+    # both parts know 120 rows; the weights of all components are the same in neither
+    assert end.gain == pytest.approx(whole.elbo - before.elbo, abs=2.0)
+    assert end.gain > 50
+    worse = near.settled(_halved(own, shares), 1e9)
+    assert worse.gain < 0
+
+
+def _halved(own: int, shares: Any) -> Proposal:
+    """Return a cut of a cluster that is one."""
+    other = (own + 1) % shares.shape[1]
+    return Proposal("split", (other,), 0.0, (np.arange(len(shares)) % 2).astype(float))
+
+
+def test_neighbours_share_rows() -> None:
+    shares = np.zeros((6, 4))
+    shares[:2, 0], shares[2:4, 1], shares[4:, 2:] = 1.0, 1.0, 0.5
+    near = Neighbourhoods(problem(X[:6]), shares, {})
+    assert near.around([2]) == (2, 3)
+    shares[1] = [0.8, 0.1, 0.1, 0.0]
+    assert Neighbourhoods(problem(X[:6]), shares, {}).around([0]) == (0, 1, 2)
+
+
+def test_a_component_by_itself_can_be_deleted() -> None:
+    rows, shares = problem(), np.eye(6)[LABELS]
+    near = Neighbourhoods(rows, shares, {})
+    end = near.settled(Proposal("delete", (0,), 0.0), 1e9)
+    assert end.gain < -50
+    assert near.with_moves([end]).shape == (360, 5)
+
+
+def test_moves_whose_neighbourhoods_meet_are_not_made_together() -> None:
+    def end(*components: int) -> Settled:
+        return Settled(Proposal("merge", components[:2], 0.0), components, 1.0, np.empty((0, 0)))
+
+    first, second, third = end(0, 1), end(1, 2), end(3, 4)
+    assert apart([first, second, third]) == [first, third]
+
+
+@pytest.mark.parametrize("structure", [pytest.param("full", marks=pytest.mark.slow), "diag"])
+def test_searches_by_neighbourhoods_find_the_same_clusters(
+    monkeypatch: pytest.MonkeyPatch, structure: str
+) -> None:
+    tried: list[int] = []
+    settled = Neighbourhoods.settled
+
+    def counted(self: Neighbourhoods, *own: Any) -> Settled:
+        tried.append(1)
+        return settled(self, *own)
+
+    monkeypatch.setattr(Neighbourhoods, "settled", counted)
+    monkeypatch.setattr(searches, "_MANY", 3)
+    monkeypatch.setattr(searches, "_LARGE", 0)
+    found = cv.BayesianGaussianMixture("auto", covariance_type=structure, random_state=0).fit(X)
+    assert found.n_components_ == 6
+    assert tried
+    assert all(move.elbo_after > move.elbo_before for move in found.moves_ if move.accepted)
+
+
+def test_columns_of_several_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searches, "_MANY", 2)
+    monkeypatch.setattr(searches, "_LARGE", 0)
+    table = cv.data.Table(np.column_stack([X[:, 0], LABELS % 2]), ("x", "kind"), {"kind": ("even", "odd")})
+    found = cv.MixedMixture("auto", random_state=0).fit(table)
+    assert len(found.weights_) >= 3
