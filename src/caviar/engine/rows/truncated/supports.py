@@ -114,7 +114,7 @@ class Supports:
         """Cells that have one list of components to choose from."""
         return _TOGETHER // self.cell
 
-    @property
+    @cached_property
     def asked(self) -> int:
         """The first row that is asked in the next search: others than in the last one."""
         return _STRIDE * sum(replace(self, age=age).is_asked_anew for age in range(self.age)) % LISTED
