@@ -23,7 +23,6 @@ LOWEST = -700.0
 """Number below which an exponential counts as exp(-700)."""
 
 
-
 @extending.intrinsic
 def _times_two_to(context: Any, number: Any, turned: Any) -> Any:
     """Return a number times 2 to the power of the whole number in the last bits of another."""

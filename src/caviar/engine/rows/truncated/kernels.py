@@ -126,7 +126,7 @@ def _add(
     sums: Array,
     nobody: int,
 ) -> None:
-    """Add the features of a cell's rows, weighted, to the sums of its members; from ``nobody`` on they are no member's."""
+    """Add the features of a cell's rows, weighted, to the sums of its members; sums from ``nobody`` on are no one's."""
     for m in range(size):
         for v in range(CELL):
             share = weights[CELL * m + v] * scale[v]
