@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from ...._typing import AnyArray, Array
 from ...design.backend import Workspace
+from ...design.keys import ColumnKey
 from ...local.categorical import softmax_inplace
 from ...local.statistics import Coefficients, Rows
 from .cells import CellsAtWork, CellTerms
@@ -169,8 +170,25 @@ class Block:
 
     def at(self, supports: Supports, cells: AnyArray, members: AnyArray) -> CellsAtWork:
         """Return some cells at work with these members."""
-        some = rows_at(self.rows, supports.rows_of(cells))
-        return self.terms.at(some, members, self.coefficients, self.scratch)
+        return self.terms.at(self._rows_of(supports, cells), members, self.coefficients, self.scratch)
+
+    def _rows_of(self, supports: Supports, cells: AnyArray) -> Rows:
+        """Return the rows of some cells, of few values from those that are kept in the order of the cells."""
+        if self.rows.tables is None:
+            return rows_at(self.rows, supports.rows_of(cells))
+        kept = self.kept("kept columns", supports, lambda: _in_cells(self.rows.columns, supports))
+        n_rows = len(cells) * supports.cell
+        columns = {
+            key: own.take(cells, axis=-2).reshape(*own.shape[:-2], n_rows).transpose(-1, *range(own.ndim - 2))
+            for key, own in kept.items()
+        }
+        return Rows(columns, None, n_rows, self.rows.where)
+
+    def kept(self, name: str, supports: Supports, make: Callable[[], Any]) -> Any:
+        """Return what is made of the rows in the order of the cells, and kept from pass to pass."""
+        where = self.rows.where
+        first = where.start if isinstance(where, slice) else int(where[0])
+        return self.scratch.kept((self.terms, name, first), (supports.order,), make, shared=True)
 
 
 def _pooled(
@@ -216,6 +234,16 @@ def _ranked(shares: Array, counted: Array, sizes: Sequence[int], n_known: AnyArr
     losses = -(logs @ counted[:, :, None])[:, :, 0]
     losses[n_known == 0, -1] = np.inf
     return ranked, losses
+
+
+def _in_cells(columns: Mapping[ColumnKey, AnyArray], supports: Supports) -> dict[ColumnKey, AnyArray]:
+    """Return columns in the order of the cells: (shape..., C, cell), so that values of many rows lie side by side."""
+    return {
+        key: np.ascontiguousarray(np.moveaxis(own[supports.order], 0, -1)).reshape(
+            *own.shape[1:], supports.n_cells, supports.cell
+        )
+        for key, own in columns.items()
+    }
 
 
 def rows_at(rows: Rows, places: AnyArray) -> Rows:

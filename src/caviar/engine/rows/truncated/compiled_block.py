@@ -174,11 +174,8 @@ class CompiledBlock(Block):
         """Return the features of all cells if those of all rows are few; they are kept from pass to pass."""
         if self.rows.tables is None:
             return None
-        table, order = self._products.table, supports.order
-        where = self.rows.where
-        first = where.start if isinstance(where, slice) else int(where[0])
-        key, every = (table, "kept features", first), np.arange(supports.n_cells)
-        return self.scratch.kept(key, (order,), lambda: self._given(supports, every), shared=True)
+        every = np.arange(supports.n_cells)
+        return self.kept("kept features", supports, lambda: self._given(supports, every))
 
     def _given(self, supports: Supports, cells: AnyArray) -> Array:
         """Return the features of the rows of some cells that are written, (C, G, cell)."""
