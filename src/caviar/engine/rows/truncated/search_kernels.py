@@ -10,6 +10,7 @@ import numpy as np
 from ...._typing import AnyArray, Array
 from .kernels import CELL, aligned, gather, log_sum, naturals, of_members
 from .lanes import exponentials
+BESIDE = 1e9
 
 numba: Any = import_module("numba")
 
@@ -100,6 +101,11 @@ def _scores(natural: Array, n: int, top: Array, scores: Array) -> None:
             for v in range(ASKED, CELL, ASKED):
                 best = max(best, natural[CELL * m + v + c] - top[v + c])
             scores[c, m] = best
+        best = scores[0, m]
+        for c in range(1, ASKED):
+            best = max(best, scores[c, m])
+        for c in range(ASKED):
+            scores[c, m] = max(scores[c, m], best - BESIDE)
 
 
 @numba.njit(nogil=True, cache=True)
