@@ -52,6 +52,26 @@ def test_the_components_to_choose_from_are_those_of_numpy(age, monkeypatch):
         assert len(set(own)) == most
 
 
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_components_of_cells_beside_a_cell_are_among_those_to_choose_from(is_compiled, monkeypatch):
+    """Only some rows of a cell are asked, and the others are like rows of its neighbours."""
+    monkeypatch.setattr(truncated_rows, "can_compile", lambda: is_compiled)
+    for module in (block_module, compiled_block):
+        monkeypatch.setattr(module, "FAR", 8.0)
+    model, data, labels, changes = CASES["gaussian"]()
+    looking = looking_at(model, data, labels, 3, **changes)
+    supports, block = looking.supports(1), looking.block
+    lists = np.tile(np.arange(K), (-(-supports.n_cells // supports.together), 1))
+    counts = {}
+    for beside in (0.0, 4.0, np.inf):
+        for module in (block_module, compiled_block):
+            monkeypatch.setattr(module, "BESIDE", beside)
+        counts[beside] = block.pools(supports, lists, list(range(1, K + 1)))[1]
+    assert np.all(counts[0.0] >= counts[4.0])
+    assert np.all(counts[4.0] >= counts[np.inf])
+    assert counts[0.0].sum() > counts[4.0].sum() > counts[np.inf].sum()
+
+
 @pytest.mark.parametrize("n", [2, 5])
 def test_components_are_ranked_as_numpy_ranks_them(n):
     model, data, labels, changes = CASES["weighted"]()

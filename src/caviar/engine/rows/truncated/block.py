@@ -22,6 +22,9 @@ RUN = 160_000
 FAR = 12.0
 """Nats by which a component is behind the best one of each row asked, from which on no row of the cell is for it."""
 
+BESIDE = 4.0
+"""Nats by which a component counts as further away that comes close to rows of the cells beside a cell, not its own."""
+
 _NUMBERS = 1 << 17
 """Natural parameters of rows that are asked for all components that are held at a time."""
 
@@ -76,7 +79,7 @@ class Block:
     def shortlists(self, supports: Supports, size: int) -> AnyArray:
         """Return the components of which one may suit some cells that follow each other, (G, size).
 
-        All are asked for one row of each 16, for others than in the last search.
+        All are asked for one row of each 8, for others than in the last search.
         """
         n_categories, n_rows = len(self.matrix), supports.together * supports.cell
         n_lists = -(-supports.n_cells // supports.together)
@@ -125,7 +128,10 @@ class Block:
             some = rows_at(self.rows, every[:, supports.asked % ASKED :: ASKED].ravel())
             natural = self.terms.at(some, lists, self.coefficients, self.scratch).natural
             natural -= natural.max(axis=0)
-            scores = natural.reshape(len(natural), len(cells), -1).max(axis=2).T[:n]
+            scores = natural.reshape(len(natural), len(cells), -1).max(axis=2).T
+            beside = scores.reshape(-1, min(ASKED, together), len(natural))
+            np.maximum(beside, beside.max(axis=1, keepdims=True) - BESIDE, out=beside)
+            scores = beside.reshape(scores.shape)[:n]
             own = slice(cells[0], cells[0] + n)
             known = supports.members[supports.starts[own][0] :][: supports.sizes[own].sum()]
             candidates = np.repeat(lists, together, axis=0)[:n]

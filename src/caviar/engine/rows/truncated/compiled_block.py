@@ -11,7 +11,7 @@ from ...._typing import AnyArray, Array
 from ...design.backend import Workspace
 from ...design.features import FeatureTable
 from ...local.statistics import Coefficients, Rows
-from .block import FAR, Block, rows_at
+from .block import BESIDE, FAR, Block, rows_at
 from .cells import DenseCells
 from .supports import ASKED, Supports
 
@@ -141,7 +141,7 @@ class CompiledBlock(Block):
             own, lists = slice(run[0], run[-1] + 1), shortlists[run[0] // together :]
             known = supports.starts[own], supports.sizes[own], supports.members
             asked, found = supports.asked % ASKED, (pools[own], counts[own])
-            pool(given, pairs, lists, together, asked, *known, self._padded, numbers, FAR, *found)
+            pool(given, pairs, lists, together, asked, *known, self._padded, numbers, FAR, BESIDE, *found)
         return pools, counts
 
     def ranked(

@@ -10,7 +10,6 @@ import numpy as np
 from ...._typing import AnyArray, Array
 from .kernels import CELL, aligned, gather, log_sum, naturals, of_members
 from .lanes import exponentials
-BESIDE = 1e9
 
 numba: Any = import_module("numba")
 
@@ -92,8 +91,11 @@ def shortlist(given: Array, pairs: AnyArray, together: int, row: int, matrix: Ar
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_MOST)
-def _scores(natural: Array, n: int, top: Array, scores: Array) -> None:
-    """Write how close components come to the best one of a row asked, at the row where they come closest, (4, n)."""
+def _scores(natural: Array, n: int, top: Array, beside: float, scores: Array) -> None:
+    """Write how close components come to the best one of a row asked, at the row where they come closest, (4, n).
+
+    At rows of the other three cells they are ``beside`` nats further away.
+    """
     _tops(natural, n, top)
     for m in range(n):
         for c in range(ASKED):
@@ -105,7 +107,7 @@ def _scores(natural: Array, n: int, top: Array, scores: Array) -> None:
         for c in range(1, ASKED):
             best = max(best, scores[c, m])
         for c in range(ASKED):
-            scores[c, m] = max(scores[c, m], best - BESIDE)
+            scores[c, m] = max(scores[c, m], best - beside)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -142,6 +144,7 @@ def pool(
     matrix: Array,
     grid: AnyArray,
     far: float,
+    beside: float,
     pools: AnyArray,
     counts: AnyArray,
 ) -> None:
@@ -155,6 +158,8 @@ def pool(
         The first row of each cell that is asked.
     grid, far
         Numbers that there may be: enough for those that come closer than this.
+    beside
+        See :data:`~caviar.engine.rows.truncated.block.BESIDE`.
 
     Others are those of :func:`add_cells`.
     """
@@ -168,7 +173,7 @@ def pool(
         _asked(given, first, shift, packed)
         gather(packed, n_given, 0, pairs, features)
         naturals(features, n_padded, candidates, 0, n_listed, flat, natural)
-        _scores(natural, n_listed, top, scores)
+        _scores(natural, n_listed, top, beside, scores)
         for c in range(min(ASKED, len(given) - first)):
             cell, own = first + c, pools[first + c]
             known = members[starts[cell] : starts[cell] + sizes[cell]]
