@@ -8,7 +8,6 @@ from scipy.special import logsumexp
 
 import caviar as cv
 from caviar.engine.design.backend import Workspace
-from caviar.engine.design.features import FeatureTable
 from caviar.engine.rows.truncated import block as block_module
 from caviar.engine.rows.truncated import truncated_rows
 from caviar.engine.rows.truncated.block import Block
@@ -51,6 +50,26 @@ def test_the_components_to_choose_from_are_those_of_numpy(age, monkeypatch):
         assert set(own) == set(expected[cell, :most])
         assert set(own) >= set(supports.members[start : start + size])
         assert len(set(own)) == most
+
+
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_components_of_cells_beside_a_cell_are_among_those_to_choose_from(is_compiled, monkeypatch):
+    """Only some rows of a cell are asked, and the others are like rows of its neighbours."""
+    monkeypatch.setattr(truncated_rows, "can_compile", lambda: is_compiled)
+    for module in (block_module, compiled_block):
+        monkeypatch.setattr(module, "FAR", 8.0)
+    model, data, labels, changes = CASES["gaussian"]()
+    looking = looking_at(model, data, labels, 3, **changes)
+    supports, block = looking.supports(1), looking.block
+    lists = np.tile(np.arange(K), (-(-supports.n_cells // supports.together), 1))
+    counts = {}
+    for beside in (0.0, 4.0, np.inf):
+        for module in (block_module, compiled_block):
+            monkeypatch.setattr(module, "BESIDE", beside)
+        counts[beside] = block.pools(supports, lists, list(range(1, K + 1)))[1]
+    assert np.all(counts[0.0] >= counts[4.0])
+    assert np.all(counts[4.0] >= counts[np.inf])
+    assert counts[0.0].sum() > counts[4.0].sum() > counts[np.inf].sum()
 
 
 @pytest.mark.parametrize("n", [2, 5])
@@ -117,17 +136,34 @@ def test_sums_of_products_in_vectors(columns, size):
     assert not sums[:9, len(X) :].any()
 
 
-def test_features_of_cells_are_kept_from_pass_to_pass(monkeypatch):
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_what_cells_need_is_kept_from_pass_to_pass(is_compiled, monkeypatch):
+    monkeypatch.setattr(truncated_rows, "can_compile", lambda: is_compiled)
     model, data, labels, _ = CASES["gaussian"]()
-    filled: list[int] = []
-    fill = FeatureTable.fill
-    monkeypatch.setattr(FeatureTable, "fill", lambda *given: filled.append(1) or fill(*given))
+    read: list[int] = []
+    rows_at = block_module.rows_at
+    for own in (block_module, compiled_block):
+        monkeypatch.setattr(own, "rows_at", lambda *given: read.append(1) or rows_at(*given))
     counts = []
-    for n_passes in (9, 12):
-        filled.clear()
+    for n_passes in (8, 10):
+        read.clear()
         model.fit(data, init={"z": labels}, responsibilities=3, max_iter=n_passes, tol=0.0, accelerate=False)
-        counts.append(len(filled))
-    assert counts[0] == counts[1]
+        counts.append(len(read))
+    # rows are read for searches, and there is none between
+    assert counts[0] == counts[1] > 0
+
+
+@pytest.mark.parametrize("name", ["gaussian", "weighted"])
+def test_rows_that_are_kept_give_what_others_give(name, monkeypatch):
+    monkeypatch.setattr(truncated_rows, "can_compile", lambda: False)
+    model, data, labels, changes = CASES[name]()
+    looking = looking_at(model, data, labels, 3, **changes)
+    supports, block = looking.supports(3), looking.block
+    kept = Block(block.terms, replace(block.rows, tables={}), block.coefficients, block.matrix, Workspace())
+    for _ in range(2):
+        (sums, total), (others, others_total) = kept.sums(supports), block.sums(supports)
+        np.testing.assert_allclose(sums, others, rtol=1e-12, atol=1e-12 * np.abs(others).max())
+        np.testing.assert_allclose(total, others_total, rtol=1e-13)
 
 
 def test_without_numba_numpy_does_it(monkeypatch):

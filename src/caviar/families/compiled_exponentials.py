@@ -11,15 +11,15 @@ numba: Any = import_module("numba")
 extending: Any = import_module("numba.extending")
 ir: Any = import_module("llvmlite.ir")
 
-_LOG2_E = 1.4426950408889634
-_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-_TURN = 6755399441055744.0
+LOG2_E = 1.4426950408889634
+LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+TURN = 6755399441055744.0
 """1.5 * 2^52: a number to which it is added is rounded to a whole one, which its last bits then are."""
 
-_FRACTION = 52
+FRACTION = 52
 """Bits of a number behind those of its exponent."""
 
-_LOWEST = -700.0
+LOWEST = -700.0
 """Number below which an exponential counts as exp(-700)."""
 
 
@@ -29,7 +29,7 @@ def _times_two_to(context: Any, number: Any, turned: Any) -> Any:
 
     def write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         own, power = (builder.bitcast(argument, ir.IntType(64)) for argument in arguments)
-        shifted = builder.shl(power, ir.Constant(ir.IntType(64), _FRACTION))
+        shifted = builder.shl(power, ir.Constant(ir.IntType(64), FRACTION))
         return builder.bitcast(builder.add(own, shifted), ir.DoubleType())
 
     return numba.types.float64(number, turned), write
@@ -39,10 +39,10 @@ def _times_two_to(context: Any, number: Any, turned: Any) -> Any:
 def exponentials(values: Array) -> None:
     """Overwrite numbers of no more than 0 by their exponentials, to the last bits."""
     for i in range(len(values)):
-        value = max(values[i], _LOWEST)
-        turned = value * _LOG2_E + _TURN
-        k = turned - _TURN
-        r = (value - k * _LN2_HIGH) - k * _LN2_LOW
+        value = max(values[i], LOWEST)
+        turned = value * LOG2_E + TURN
+        k = turned - TURN
+        r = (value - k * LN2_HIGH) - k * LN2_LOW
         p = 1.0 / 6227020800.0
         p = p * r + 1.0 / 479001600.0
         p = p * r + 1.0 / 39916800.0

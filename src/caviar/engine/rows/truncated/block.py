@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from ...._typing import AnyArray, Array
 from ...design.backend import Workspace
+from ...design.keys import ColumnKey
 from ...local.categorical import softmax_inplace
 from ...local.statistics import Coefficients, Rows
 from .cells import CellsAtWork, CellTerms
@@ -20,6 +21,9 @@ RUN = 160_000
 
 FAR = 12.0
 """Nats by which a component is behind the best one of each row asked, from which on no row of the cell is for it."""
+
+BESIDE = 4.0
+"""Nats by which a component counts as further away that comes close to rows of the cells beside a cell, not its own."""
 
 _NUMBERS = 1 << 17
 """Natural parameters of rows that are asked for all components that are held at a time."""
@@ -75,7 +79,7 @@ class Block:
     def shortlists(self, supports: Supports, size: int) -> AnyArray:
         """Return the components of which one may suit some cells that follow each other, (G, size).
 
-        All are asked for one row of each 16, for others than in the last search.
+        All are asked for one row of each 8, for others than in the last search.
         """
         n_categories, n_rows = len(self.matrix), supports.together * supports.cell
         n_lists = -(-supports.n_cells // supports.together)
@@ -124,7 +128,10 @@ class Block:
             some = rows_at(self.rows, every[:, supports.asked % ASKED :: ASKED].ravel())
             natural = self.terms.at(some, lists, self.coefficients, self.scratch).natural
             natural -= natural.max(axis=0)
-            scores = natural.reshape(len(natural), len(cells), -1).max(axis=2).T[:n]
+            scores = natural.reshape(len(natural), len(cells), -1).max(axis=2).T
+            beside = scores.reshape(-1, min(ASKED, together), len(natural))
+            np.maximum(beside, beside.max(axis=1, keepdims=True) - BESIDE, out=beside)
+            scores = beside.reshape(scores.shape)[:n]
             own = slice(cells[0], cells[0] + n)
             known = supports.members[supports.starts[own][0] :][: supports.sizes[own].sum()]
             candidates = np.repeat(lists, together, axis=0)[:n]
@@ -169,8 +176,25 @@ class Block:
 
     def at(self, supports: Supports, cells: AnyArray, members: AnyArray) -> CellsAtWork:
         """Return some cells at work with these members."""
-        some = rows_at(self.rows, supports.rows_of(cells))
-        return self.terms.at(some, members, self.coefficients, self.scratch)
+        return self.terms.at(self._rows_of(supports, cells), members, self.coefficients, self.scratch)
+
+    def _rows_of(self, supports: Supports, cells: AnyArray) -> Rows:
+        """Return the rows of some cells, of few values from those that are kept in the order of the cells."""
+        if self.rows.tables is None:
+            return rows_at(self.rows, supports.rows_of(cells))
+        kept = self.kept("kept columns", supports, lambda: _in_cells(self.rows.columns, supports))
+        n_rows = len(cells) * supports.cell
+        columns = {
+            key: own.take(cells, axis=-2).reshape(*own.shape[:-2], n_rows).transpose(-1, *range(own.ndim - 2))
+            for key, own in kept.items()
+        }
+        return Rows(columns, None, n_rows, self.rows.where)
+
+    def kept(self, name: str, supports: Supports, make: Callable[[], Any]) -> Any:
+        """Return what is made of the rows in the order of the cells, and kept from pass to pass."""
+        where = self.rows.where
+        first = where.start if isinstance(where, slice) else int(where[0])
+        return self.scratch.kept((self.terms, name, first), (supports.order,), make, shared=True)
 
 
 def _pooled(
@@ -216,6 +240,16 @@ def _ranked(shares: Array, counted: Array, sizes: Sequence[int], n_known: AnyArr
     losses = -(logs @ counted[:, :, None])[:, :, 0]
     losses[n_known == 0, -1] = np.inf
     return ranked, losses
+
+
+def _in_cells(columns: Mapping[ColumnKey, AnyArray], supports: Supports) -> dict[ColumnKey, AnyArray]:
+    """Return columns in the order of the cells: (shape..., C, cell), so that values of many rows lie side by side."""
+    return {
+        key: np.ascontiguousarray(np.moveaxis(own[supports.order], 0, -1)).reshape(
+            *own.shape[1:], supports.n_cells, supports.cell
+        )
+        for key, own in columns.items()
+    }
 
 
 def rows_at(rows: Rows, places: AnyArray) -> Rows:

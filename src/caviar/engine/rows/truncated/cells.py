@@ -70,7 +70,7 @@ class _DenseCellsAtWork(CellsAtWork):
         features = scratch.array((table, "features of cells"), (n_features, rows.n_rows))
         table.fill(rows.columns, features, scratch)
         self._features = features.reshape(n_features, n_cells, -1).transpose(1, 0, 2)
-        self._scratch, self._shape = scratch, (n_cells, n_features, size)
+        self._shape = n_cells, n_features, size
         chosen = scratch.array("rows of members", (n_cells, size, n_features))
         np.take(matrix, members, axis=0, out=chosen, mode="clip")
         self.natural = scratch.array("natural of cells", (size, rows.n_rows))
@@ -78,11 +78,8 @@ class _DenseCellsAtWork(CellsAtWork):
 
     def sums(self, expected: Array, out: Array) -> None:
         n_cells, n_features, size = self._shape
-        turned = self._scratch.array("turned", (n_cells, expected.shape[1] // n_cells, size))
-        turned[...] = expected.reshape(size, n_cells, -1).transpose(1, 2, 0)
-        by_cell = self._scratch.array("sums of cells", self._shape)
-        np.matmul(self._features, turned, out=by_cell)
-        out.reshape(n_cells, size, n_features)[...] = by_cell.transpose(0, 2, 1)
+        shares = expected.reshape(size, n_cells, -1).transpose(1, 0, 2)
+        np.matmul(shares, self._features.transpose(0, 2, 1), out=out.reshape(n_cells, size, n_features))
 
 
 class AnyCells(CellTerms):

@@ -11,7 +11,7 @@ from ...._typing import AnyArray, Array
 from ...design.backend import Workspace
 from ...design.features import FeatureTable
 from ...local.statistics import Coefficients, Rows
-from .block import FAR, Block, rows_at
+from .block import BESIDE, FAR, Block, rows_at
 from .cells import DenseCells
 from .supports import ASKED, Supports
 
@@ -141,7 +141,7 @@ class CompiledBlock(Block):
             own, lists = slice(run[0], run[-1] + 1), shortlists[run[0] // together :]
             known = supports.starts[own], supports.sizes[own], supports.members
             asked, found = supports.asked % ASKED, (pools[own], counts[own])
-            pool(given, pairs, lists, together, asked, *known, self._padded, numbers, FAR, *found)
+            pool(given, pairs, lists, together, asked, *known, self._padded, numbers, FAR, BESIDE, *found)
         return pools, counts
 
     def ranked(
@@ -174,11 +174,8 @@ class CompiledBlock(Block):
         """Return the features of all cells if those of all rows are few; they are kept from pass to pass."""
         if self.rows.tables is None:
             return None
-        table, order = self._products.table, supports.order
-        where = self.rows.where
-        first = where.start if isinstance(where, slice) else int(where[0])
-        key, every = (table, "kept features", first), np.arange(supports.n_cells)
-        return self.scratch.kept(key, (order,), lambda: self._given(supports, every), shared=True)
+        every = np.arange(supports.n_cells)
+        return self.kept("kept features", supports, lambda: self._given(supports, every))
 
     def _given(self, supports: Supports, cells: AnyArray) -> Array:
         """Return the features of the rows of some cells that are written, (C, G, cell)."""

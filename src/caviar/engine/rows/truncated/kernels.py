@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from ....families.compiled_exponentials import exponentials
-from .lanes import TOGETHER, backward, forward, multiply, turn
+from .lanes import TOGETHER, backward, exponentials, forward, multiply, turn
 
 numba: Any = import_module("numba")
 
@@ -45,76 +44,53 @@ def aligned(n: int) -> Array:
 @numba.njit(nogil=True, cache=True)
 def of_members(most: int) -> Array:
     """Return room for numbers of so many members and the rows of a cell, and for members that there are none of."""
-    return aligned((most + TOGETHER) * CELL).reshape(most + TOGETHER, CELL)
+    return aligned((most + TOGETHER) * CELL)
 
 
-@numba.njit(nogil=True, cache=True)
-def gather(given: Array, cell: int, pairs: AnyArray, by_feature: Array) -> None:
+@numba.njit(nogil=True, cache=True, inline="always")
+def gather(given: Array, n: int, at: int, pairs: AnyArray, features: Array) -> None:
     """Write the features of a cell: those given, and products of pairs of them.
+
+    Arrays are flat here and below: each view of an array is counted, and a count takes as long as a vector of products.
 
     Parameters
     ----------
-    given
-        Shape (C, G, CELL).
+    given, n, at
+        The features that are given, (C * n * CELL,), and from where on those of the cell are.
     pairs
-        Two of the given features for each of the others, (F - G, 2).
-    by_feature
-        The features, (F padded, CELL).
+        Two of the given features for each of the others, (F - n, 2).
+    features
+        (F padded * CELL,).
     """
-    n = given.shape[1]
-    at, features, own = CELL * n * cell, by_feature.reshape(-1), given.reshape(-1)
     for f in range(CELL * n):
-        features[f] = own[at + f]
+        features[f] = given[at + f]
     for p in range(len(pairs)):
-        one, other = at + CELL * pairs[p, 0], at + CELL * pairs[p, 1]
-        multiply(features, CELL * (n + p), own, one, own, other)
+        one, other = CELL * pairs[p, 0], CELL * pairs[p, 1]
+        multiply(features, CELL * (n + p), features, one, features, other)
 
 
-@numba.njit(nogil=True, cache=True)
-def _turn(by_feature: Array, by_row: Array) -> None:
-    """Write the features of a cell row by row, (CELL, F padded)."""
-    n, features, rows = by_row.shape[1], by_feature.reshape(-1), by_row.reshape(-1)
+@numba.njit(nogil=True, cache=True, inline="always")
+def _turn(features: Array, n: int, by_row: Array) -> None:
+    """Write the n features of a cell row by row, (CELL * n,)."""
     for f in range(0, n, 8):
         for v in range(0, CELL, 8):
-            turn(rows, v * n + f, n, features, CELL * f + v, CELL)
+            turn(by_row, v * n + f, n, features, CELL * f + v, CELL)
 
 
-@numba.njit(nogil=True, cache=True)
-def naturals(by_feature: Array, members: AnyArray, matrix: Array, natural: Array) -> None:
-    """Write the natural parameters of a cell's rows for its members: (M, CELL), and some more rows for no members."""
-    n, last = matrix.shape[1], len(members) - 1
-    for m in range(0, len(members), TOGETHER):
-        a, b = n * members[m], n * members[min(m + 1, last)]
-        c, d = n * members[min(m + 2, last)], n * members[min(m + 3, last)]
-        features, numbers, out = by_feature.reshape(-1), matrix.reshape(-1), natural.reshape(-1)
-        forward(features, n, numbers, a, b, c, d, out, CELL * m)
+@numba.njit(nogil=True, cache=True, inline="always")
+def naturals(
+    features: Array, n: int, members: AnyArray, start: int, size: int, matrix: Array, natural: Array
+) -> None:
+    """Write the natural parameters of a cell's rows for ``size`` members from ``start`` on, (size * CELL,).
 
-
-@numba.njit(nogil=True, cache=True, fastmath=_MOST)
-def weights(natural: Array, n: int, top: Array) -> None:
-    """Overwrite natural parameters of the first ``n`` members by exponentials of those from the largest, ``top``."""
-    for v in range(CELL):
-        top[v] = natural[0, v]
-    for m in range(1, n):
-        own = natural[m]
-        for v in range(CELL):
-            top[v] = max(top[v], own[v])
-    for m in range(n):
-        own = natural[m]
-        for v in range(CELL):
-            own[v] -= top[v]
-    exponentials(natural.reshape(-1)[: n * CELL])
-
-
-@numba.njit(nogil=True, cache=True, fastmath=_MOST)
-def totals(weights: Array, n: int, out: Array) -> None:
-    """Write the sums over the first ``n`` members, (CELL,)."""
-    for v in range(CELL):
-        out[v] = 0.0
-    for m in range(n):
-        own = weights[m]
-        for v in range(CELL):
-            out[v] += own[v]
+    Some more are written, for no members. The matrix is flat, with ``n`` numbers of each component.
+    """
+    last = start + size - 1
+    for m in range(0, size, TOGETHER):
+        own = start + m
+        a, b = n * members[own], n * members[min(own + 1, last)]
+        c, d = n * members[min(own + 2, last)], n * members[min(own + 3, last)]
+        forward(features, n, matrix, a, b, c, d, natural, CELL * m)
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_MOST)
@@ -138,20 +114,29 @@ def log_sum(values: Array, counted: Array, at: int) -> float:
     return found
 
 
-@numba.njit(nogil=True, cache=True)
-def _add(by_row: Array, members: AnyArray, weights: Array, scale: Array, sums: Array) -> None:
-    """Add the features of a cell's rows, weighted, to the sums of its members; the last of the sums are no member's."""
-    n, size, nobody = sums.shape[1], len(members), sums.shape[1] * (len(sums) - 1)
+@numba.njit(nogil=True, cache=True, inline="always")
+def _add(
+    by_row: Array,
+    n: int,
+    members: AnyArray,
+    start: int,
+    size: int,
+    weights: Array,
+    scale: Array,
+    sums: Array,
+    nobody: int,
+) -> None:
+    """Add the features of a cell's rows, weighted, to the sums of its members; sums from ``nobody`` on are no one's."""
     for m in range(size):
-        own = weights[m]
         for v in range(CELL):
-            share = own[v] * scale[v]
-            own[v] = share if share > _NOTHING else 0.0
+            share = weights[CELL * m + v] * scale[v]
+            weights[CELL * m + v] = share if share > _NOTHING else 0.0
     for m in range(0, size, TOGETHER):
-        a, b = n * members[m], n * members[m + 1] if m + 1 < size else nobody
-        c, d = n * members[m + 2] if m + 2 < size else nobody, n * members[m + 3] if m + 3 < size else nobody
-        rows, numbers, total = by_row.reshape(-1), weights.reshape(-1), sums.reshape(-1)
-        backward(rows, n, numbers, CELL * m, total, a, b, c, d)
+        own = start + m
+        a, b = n * members[own], n * members[own + 1] if m + 1 < size else nobody
+        c = n * members[own + 2] if m + 2 < size else nobody
+        d = n * members[own + 3] if m + 3 < size else nobody
+        backward(by_row, n, weights, CELL * m, sums, a, b, c, d)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -179,23 +164,21 @@ def add_cells(
     matrix, sums
         W, (K, F padded), and the sums, with one row more for nobody; nothing is added where there are no sums.
     """
-    n_padded, most = matrix.shape[1], sizes.max()
-    by_feature = aligned(n_padded * CELL).reshape(n_padded, CELL)
-    by_row = aligned(CELL * n_padded).reshape(CELL, n_padded)
-    natural = of_members(most)
-    top, total = np.empty(CELL), np.empty(CELL)
+    n_given, n = given.shape[1], matrix.shape[1]
+    features, by_row = aligned(n * CELL), aligned(CELL * n)
+    natural, top, total = of_members(sizes.max()), np.empty(CELL), np.empty(CELL)
+    flat, rows, added = matrix.reshape(-1), given.reshape(-1), sums.reshape(-1)
+    nobody = len(added) - n
     for cell in range(len(sizes)):
-        size, at = sizes[cell], CELL * cell
-        own = members[starts[cell] : starts[cell] + size]
-        gather(given, cell, pairs, by_feature)
-        naturals(by_feature, own, matrix, natural)
-        weights(natural, size, top)
-        totals(natural, size, total)
+        start, size, at = starts[cell], sizes[cell], CELL * cell
+        gather(rows, n_given, n_given * at, pairs, features)
+        naturals(features, n, members, start, size, flat, natural)
+        exponentials(natural, size, top, total)
         found = log_sum(total, counted, at)
         for v in range(CELL):
             found += counted[at + v] * top[v]
             total[v] = counted[at + v] / total[v]
         log_partitions[cell] = found
-        if len(sums):
-            _turn(by_feature, by_row)
-            _add(by_row, own, natural, total, sums)
+        if len(added):
+            _turn(features, n, by_row)
+            _add(by_row, n, members, start, size, natural, total, added, nobody)

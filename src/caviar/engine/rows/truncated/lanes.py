@@ -6,9 +6,12 @@ what a vector is; it makes the widest registers of the machine of it, or several
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
+
+from ....families.compiled_exponentials import FRACTION, LN2_HIGH, LN2_LOW, LOG2_E, LOWEST, TURN
 
 ir: Any = import_module("llvmlite.ir")
 numba: Any = import_module("numba")
@@ -20,7 +23,9 @@ TOGETHER = 4
 """Members whose sums are in registers together."""
 
 _ROWS, _EIGHT = 16, 8
-_DOUBLE = ir.DoubleType()
+_DOUBLE, _WHOLE = ir.DoubleType(), ir.IntType(64)
+_SERIES = tuple(1.0 / math.factorial(n) for n in range(13, -1, -1))
+"""Coefficients of the exponential's series, the highest first."""
 
 
 def _vector(builder: Any, array: Any, offset: Any, size: int) -> Any:
@@ -57,6 +62,32 @@ def _plus_product(builder: Any, one: Any, other: Any, total: Any) -> Any:
     return builder.call(function, [one, other, total])
 
 
+def _all(number: float, like: Any) -> Any:
+    """Return a vector of one known number."""
+    return ir.Constant(like.type, [number] * like.type.count)
+
+
+def _larger(builder: Any, one: Any, other: Any) -> Any:
+    """Return the larger numbers of two vectors, the second ones where they are no numbers."""
+    return builder.select(builder.fcmp_ordered(">", one, other), one, other)
+
+
+def _exponentials(builder: Any, values: Any) -> Any:
+    """Return the exponentials of numbers of no more than 0, as `exponentials` of the families makes them one by one."""
+    values = _larger(builder, _all(LOWEST, values), values)
+    turned = _plus_product(builder, values, _all(LOG2_E, values), _all(TURN, values))
+    k = builder.fsub(turned, _all(TURN, values))
+    rest = _plus_product(builder, k, _all(-LN2_HIGH, values), values)
+    rest = _plus_product(builder, k, _all(-LN2_LOW, values), rest)
+    found = _all(_SERIES[0], values)
+    for coefficient in _SERIES[1:]:
+        found = _plus_product(builder, found, rest, _all(coefficient, values))
+    whole = ir.VectorType(_WHOLE, values.type.count)
+    bits, power = (builder.bitcast(own, whole) for own in (found, turned))
+    power = builder.shl(power, ir.Constant(whole, [FRACTION] * whole.count))
+    return builder.bitcast(builder.add(bits, power), values.type)
+
+
 def _data(context: Any, builder: Any, kinds: Sequence[Any], values: Sequence[Any]) -> list[Any]:
     """Return pointers in the place of arrays, and whole numbers as they are."""
     return [
@@ -78,6 +109,35 @@ def multiply(typing: Any, into: Any, c: Any, one: Any, a: Any, other: Any, b: An
         return context.get_dummy_value()
 
     return numba.types.void(into, c, one, a, other, b), write
+
+
+@extending.intrinsic
+def exponentials(typing: Any, natural: Any, n: Any, top: Any, total: Any) -> Any:
+    """Overwrite natural parameters of ``n`` members, (n, 16), by exponentials of those from the largest, ``top``.
+
+    Their sums are written to ``total``.
+    """
+
+    def write(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        natural, n, top, total = _data(context, builder, signature.args, values)
+        zero = ir.Constant(n.type, 0)
+        largest = cgutils.alloca_once_value(builder, _loaded(builder, natural, zero, _ROWS))
+        with cgutils.for_range(builder, n) as loop:
+            place = builder.mul(loop.index, ir.Constant(n.type, _ROWS))
+            own = _loaded(builder, natural, place, _ROWS)
+            builder.store(_larger(builder, own, builder.load(largest)), largest)
+        most = builder.load(largest)
+        _stored(builder, most, top, zero, _ROWS)
+        whole = cgutils.alloca_once_value(builder, _all(0.0, most))
+        with cgutils.for_range(builder, n) as loop:
+            place = builder.mul(loop.index, ir.Constant(n.type, _ROWS))
+            own = _exponentials(builder, builder.fsub(_loaded(builder, natural, place, _ROWS), most))
+            _stored(builder, own, natural, place, _ROWS)
+            builder.store(builder.fadd(builder.load(whole), own), whole)
+        _stored(builder, builder.load(whole), total, zero, _ROWS)
+        return context.get_dummy_value()
+
+    return numba.types.void(natural, n, top, total), write
 
 
 @extending.intrinsic

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from .kernels import CELL, aligned, gather, log_sum, naturals, of_members, totals, weights
+from .kernels import CELL, aligned, gather, log_sum, naturals, of_members
+from .lanes import exponentials
 
 numba: Any = import_module("numba")
 
@@ -21,24 +22,23 @@ ASKED = 4
 
 @numba.njit(nogil=True, cache=True)
 def _asked(given: Array, first: int, shift: int, packed: Array) -> None:
-    """Write what every fourth row of four cells has, the rows of a cell four places apart, (1, G, CELL)."""
+    """Write what every fourth row of four cells has, the rows of a cell four places apart, (G * CELL,)."""
     last = len(given) - 1
     for c in range(ASKED):
         cell = min(first + c, last)
         for g in range(given.shape[1]):
             for r in range(CELL // ASKED):
-                packed[0, g, ASKED * r + c] = given[cell, g, ASKED * r + shift]
+                packed[CELL * g + ASKED * r + c] = given[cell, g, ASKED * r + shift]
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_MOST)
 def _tops(natural: Array, n: int, top: Array) -> None:
     """Write the largest number of each row."""
     for v in range(CELL):
-        top[v] = natural[0, v]
+        top[v] = natural[v]
     for m in range(1, n):
-        own = natural[m]
         for v in range(CELL):
-            top[v] = max(top[v], own[v])
+            top[v] = max(top[v], natural[CELL * m + v])
 
 
 @numba.njit(nogil=True, cache=True)
@@ -61,9 +61,9 @@ def _best(scores: Array, candidates: AnyArray, best: Array, own: AnyArray) -> No
 def _closest(natural: Array, n: int, top: Array, scores: Array) -> None:
     """Write how close components come to the best one of a row, at the row where they come closest, (n,)."""
     for m in range(n):
-        score = natural[m, 0] - top[0]
+        score = natural[CELL * m] - top[0]
         for v in range(1, CELL):
-            score = max(score, natural[m, v] - top[v])
+            score = max(score, natural[CELL * m + v] - top[v])
         scores[m] = score
 
 
@@ -73,33 +73,41 @@ def shortlist(given: Array, pairs: AnyArray, together: int, row: int, matrix: Ar
 
     Parameters are those of :func:`pool`; ``row`` is the first row of these cells that is asked.
     """
-    n_padded, n = matrix.shape[1], len(matrix)
-    by_feature = aligned(n_padded * CELL).reshape(n_padded, CELL)
+    n_given, n_padded, n = given.shape[1], matrix.shape[1], len(matrix)
+    features, flat = aligned(n_padded * CELL), matrix.reshape(-1)
     natural, every, top, scores = of_members(n), np.arange(n), np.empty(CELL), np.empty(n)
-    packed, best = np.empty((1, given.shape[1], CELL)), np.empty(found.shape[1])
+    packed, best = np.empty(n_given * CELL), np.empty(found.shape[1])
     for number in range(len(found)):
         for v in range(CELL):
             place = row + together * v
             cell = min(together * number + place // CELL, len(given) - 1)
-            for g in range(given.shape[1]):
-                packed[0, g, v] = given[cell, g, place % CELL]
-        gather(packed, 0, pairs, by_feature)
-        naturals(by_feature, every, matrix, natural)
+            for g in range(n_given):
+                packed[CELL * g + v] = given[cell, g, place % CELL]
+        gather(packed, n_given, 0, pairs, features)
+        naturals(features, n_padded, every, 0, n, flat, natural)
         _tops(natural, n, top)
         _closest(natural, n, top, scores)
         _best(scores, every, best, found[number])
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_MOST)
-def _scores(natural: Array, n: int, top: Array, scores: Array) -> None:
-    """Write how close components come to the best one of a row asked, at the row where they come closest, (4, n)."""
+def _scores(natural: Array, n: int, top: Array, beside: float, scores: Array) -> None:
+    """Write how close components come to the best one of a row asked, at the row where they come closest, (4, n).
+
+    At rows of the other three cells they are ``beside`` nats further away.
+    """
     _tops(natural, n, top)
     for m in range(n):
         for c in range(ASKED):
-            best = natural[m, c] - top[c]
+            best = natural[CELL * m + c] - top[c]
             for v in range(ASKED, CELL, ASKED):
-                best = max(best, natural[m, v + c] - top[v + c])
+                best = max(best, natural[CELL * m + v + c] - top[v + c])
             scores[c, m] = best
+        best = scores[0, m]
+        for c in range(1, ASKED):
+            best = max(best, scores[c, m])
+        for c in range(ASKED):
+            scores[c, m] = max(scores[c, m], best - beside)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -136,6 +144,7 @@ def pool(
     matrix: Array,
     grid: AnyArray,
     far: float,
+    beside: float,
     pools: AnyArray,
     counts: AnyArray,
 ) -> None:
@@ -149,20 +158,22 @@ def pool(
         The first row of each cell that is asked.
     grid, far
         Numbers that there may be: enough for those that come closer than this.
+    beside
+        See :data:`~caviar.engine.rows.truncated.block.BESIDE`.
 
     Others are those of :func:`add_cells`.
     """
-    n_padded, n_listed = matrix.shape[1], shortlists.shape[1]
-    by_feature = aligned(n_padded * CELL).reshape(n_padded, CELL)
+    n_given, n_padded, n_listed = given.shape[1], matrix.shape[1], shortlists.shape[1]
+    features, flat = aligned(n_padded * CELL), matrix.reshape(-1)
     natural, scores = of_members(n_listed), np.empty((ASKED, n_listed))
-    packed, top, best = np.empty((1, given.shape[1], CELL)), np.empty(CELL), np.empty(pools.shape[1])
+    packed, top, best = np.empty(n_given * CELL), np.empty(CELL), np.empty(pools.shape[1])
     is_known = np.zeros(len(matrix), dtype=np.bool_)
     for first in range(0, len(given), ASKED):
         candidates = shortlists[first // together]
         _asked(given, first, shift, packed)
-        gather(packed, 0, pairs, by_feature)
-        naturals(by_feature, candidates, matrix, natural)
-        _scores(natural, n_listed, top, scores)
+        gather(packed, n_given, 0, pairs, features)
+        naturals(features, n_padded, candidates, 0, n_listed, flat, natural)
+        _scores(natural, n_listed, top, beside, scores)
         for c in range(min(ASKED, len(given) - first)):
             cell, own = first + c, pools[first + c]
             known = members[starts[cell] : starts[cell] + sizes[cell]]
@@ -176,13 +187,23 @@ def pool(
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_MOST)
+def _totals(weights: Array, n: int, out: Array) -> None:
+    """Write the sums over the first ``n`` members, (CELL,)."""
+    for v in range(CELL):
+        out[v] = 0.0
+    for m in range(n):
+        for v in range(CELL):
+            out[v] += weights[CELL * m + v]
+
+
+@numba.njit(nogil=True, cache=True, fastmath=_MOST)
 def _ordered(natural: Array, scale: Array, counted: Array, at: int, scores: Array, order: AnyArray) -> None:
     """Make weights shares, and write which members have the most of them, in that order."""
     for m in range(len(scores)):
-        own, found = natural[m], 0.0
+        found = 0.0
         for v in range(CELL):
-            own[v] *= scale[v]
-            found += counted[at + v] * own[v]
+            natural[CELL * m + v] *= scale[v]
+            found += counted[at + v] * natural[CELL * m + v]
         place = m
         while place and scores[place - 1] < found:
             scores[place], order[place] = scores[place - 1], order[place - 1]
@@ -208,31 +229,30 @@ def rank(
     Beside these is written what the set of the components that a cell has loses, (C,).
     The parameters are those of :func:`add_cells` and of :meth:`Block.ranked`.
     """
-    n_padded, most = matrix.shape[1], pools.shape[1]
-    by_feature = aligned(n_padded * CELL).reshape(n_padded, CELL)
+    n_given, n_padded, most = given.shape[1], matrix.shape[1], pools.shape[1]
+    features, flat, rows = aligned(n_padded * CELL), matrix.reshape(-1), given.reshape(-1)
     natural = of_members(most)
     top, total, left, scores = np.empty(CELL), np.empty(CELL), np.empty(CELL), np.empty(most)
     order = np.empty(most, dtype=np.int64)
     for cell in range(len(pools)):
         at, size = CELL * cell, counts[cell]
         own = pools[cell, :size].copy()
-        gather(given, cell, pairs, by_feature)
-        naturals(by_feature, own, matrix, natural)
-        weights(natural, size, top)
-        totals(natural, size, total)
+        gather(rows, n_given, n_given * at, pairs, features)
+        naturals(features, n_padded, own, 0, size, flat, natural)
+        exponentials(natural, size, top, total)
         for v in range(CELL):
             total[v] = 1.0 / total[v]
         _ordered(natural, total, counted, at, scores[:size], order)
         if n_known[cell]:
-            totals(natural, n_known[cell], left)
+            _totals(natural, n_known[cell], left)
             before[cell] = -log_sum(left, counted, at)
         left[:] = 0.0
         s = 0
         for m in range(size):
             pools[cell, m] = own[order[m]]
-            share = natural[order[m]]
+            place = CELL * order[m]
             for v in range(CELL):
-                left[v] += share[v]
+                left[v] += natural[place + v]
             if s < len(sizes) and m + 1 == sizes[s]:
                 losses[cell, s] = -log_sum(left, counted, at)
                 s += 1

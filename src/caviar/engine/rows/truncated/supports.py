@@ -27,7 +27,10 @@ from ...local.statistics import LocalState
 _FIRST = (0, 1, 2, 4, 7)
 """Passes before the first searches: responsibilities change most then."""
 
-LISTED = 16
+_BETWEEN = 4
+"""Passes between two searches, at least, after the first ones."""
+
+LISTED = 8
 """Of so many rows one is asked for all components: so a list of components is found that may suit some cells."""
 
 _STRIDE = 5
@@ -36,7 +39,7 @@ _STRIDE = 5
 ASKED = 4
 """Of so many rows of a cell one is asked which components of a list suit it."""
 
-_TOGETHER = 256
+_TOGETHER = 128
 """Rows of the cells that have one list of components to choose from."""
 
 _SIZES = (1 / 4, 3 / 8, 1 / 2, 3 / 4, 1, 3 / 2, 2, 3, 4)
@@ -93,9 +96,9 @@ class Supports:
 
     @property
     def is_asked_anew(self) -> bool:
-        """Whether components are searched for in the next pass: after 0, 1, 2, 4, 7, 11, 15, 23, 31, 47, ..."""
+        """Whether components are searched for in the next pass: after 0, 1, 2, 4, 7, 11, 15, 19, ... 31, 39, 47, ..."""
         n = self.age + 1
-        return self.age in _FIRST if n < _FIRST[-1] else not n % (1 << n.bit_length() - 2)
+        return self.age in _FIRST if n < _FIRST[-1] else not n % max(_BETWEEN, 1 << n.bit_length() - 3)
 
     def found(self, ranked: AnyArray, sizes: AnyArray) -> Supports:
         """Return the same cells with the first of their ranked components, (C, P), a pass later.
@@ -114,7 +117,7 @@ class Supports:
         """Cells that have one list of components to choose from."""
         return _TOGETHER // self.cell
 
-    @property
+    @cached_property
     def asked(self) -> int:
         """The first row that is asked in the next search: others than in the last one."""
         return _STRIDE * sum(replace(self, age=age).is_asked_anew for age in range(self.age)) % LISTED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 
@@ -66,7 +67,7 @@ class TruncatedRows(IndependentRows):
         dense = not rows.has_centres and not rows.partial.get(label) and not other._table.tallied
         terms = DenseCells(label.key, other._table) if dense else AnyCells(label.key, rows.products)
         other._make_block, other._cell = partial(Block, terms), Block.cell
-        other._n_kept = rows.n_kept
+        other._n_kept = _n_values(other._table) if dense else rows.n_kept
         if isinstance(terms, DenseCells) and can_compile():
             products = Products.of(other._table)
             other._make_block, other._cell = partial(CompiledBlock, terms, products), CompiledBlock.cell
@@ -81,7 +82,7 @@ class TruncatedRows(IndependentRows):
 
     @property
     def n_kept(self) -> int:
-        """Numbers of a row that a pass keeps for the next one: no products in compiled loops, which make them."""
+        """Numbers of a row that a pass keeps: values in NumPy, and in compiled loops features that are no products."""
         return self._n_kept
 
     @property
@@ -137,6 +138,12 @@ class TruncatedRows(IndependentRows):
             values[places] = np.concatenate([table[own] for own in chosen]).T
         order = order_of_neighbours(values, self._cell)
         return np.concatenate([order, np.full(-len(order) % self._cell, order[-1])])
+
+
+def _n_values(table: FeatureTable) -> int:
+    """Return how many values of a row a table of features is made of."""
+    sources = {own.source.key: own.source for own in table.features if own.source is not None}
+    return sum(math.prod(own.shape) for own in sources.values())
 
 
 def why_not_truncated(rows: IndependentRows) -> str:
