@@ -68,6 +68,16 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "one variable with two indices": (
         _two_indices,
         "'a' is used in 'mean' of 'y' with two indices, which couples its elements, so they cannot be "
+        "updated all at once. Use two variables; or state the elements as one vector, a = MultivariateNormal('a', "
+        "...), and their sum or difference as dot(Data('X', plates=...), a), where each row of X has 1 or -1 in the "
+        "columns of its two elements and 0 in the others.",
+    ),
+    "one variable with two indices, of which one is hidden": (
+        lambda: _y(
+            (a := _normal(plates=GROUP))[_data("left")]
+            - a[cv.Categorical("z", np.full(3, 1 / 3), plates=OBS)]
+        ),
+        "'a' is used in 'mean' of 'y' with two indices, which couples its elements, so they cannot be "
         "updated all at once. Use two variables, or one MultivariateNormal in a dot product.",
     ),
     "a dot product with a plate of numbers": (

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
+from caviar.engine.groups.rows import GroupedRows
 from caviar.engine.groups.side_by_side import SideBySide
 from caviar.engine.starts.race import Runs
 
@@ -91,6 +92,26 @@ def test_each_start_ends_where_it_ends_by_itself(make, accelerate, batches):
     np.testing.assert_allclose(together.restart_elbos, alone.restart_elbos, rtol=1e-8)
     assert together.elbo == pytest.approx(alone.elbo, rel=1e-10)
     assert together.elbo == max(together.restart_elbos)
+
+
+@pytest.mark.parametrize("accelerate", [True, False])
+def test_rows_of_ended_starts_are_looked_at_no_further(accelerate, batches, monkeypatch):
+    model, data = _grid(np.random.default_rng(3))
+    looked_at, look = [], GroupedRows.look
+    monkeypatch.setattr(
+        GroupedRows,
+        "look",
+        lambda self, own, groups=None: looked_at.append(len(own)) or look(self, own, groups),
+    )
+    model.fit(data, init="prior", n_restarts=5, tol=1e-8, seed=4, max_iter=300, accelerate=accelerate)
+    ends = batches.made[0].ends
+    made = ends.n_iter.tolist()
+    assert len(set(made)) > 1
+    if not accelerate:
+        # a look at the start, and one for each iteration of each
+        assert sum(looked_at) == len(made) + sum(made)
+    else:
+        assert looked_at[-1] < len(made)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

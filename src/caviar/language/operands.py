@@ -41,10 +41,10 @@ class Operands:
             return self._keys[identity]
         for slot in self.slots.values():
             if slot.node is node and not node.is_known:
+                others = slot.expression.choosers if isinstance(slot.expression, Indexed) else ()
                 raise ConjugacyError(
-                    f"'{node.name}' is used in '{self.name}' of '{self.owner.name}' with two indices, "
-                    f"which couples its elements, so they cannot be updated all at once. Use two "
-                    f"variables, or one MultivariateNormal in a dot product."
+                    f"'{node.name}' is used in '{self.name}' of '{self.owner.name}' with two indices, which couples "
+                    f"its elements, so they cannot be updated all at once. {_instead(node, (*chosen, *others))}"
                 )
         key = f"{self.name}.{len(self.slots)}"
         self._keys[identity] = key
@@ -55,6 +55,18 @@ class Operands:
         """Say that a part of a joint factor is not used where it may be."""
         where = f"'{self.name}' of {type(self.owner).__name__} '{self.owner.name}'"
         raise ConjugacyError(f"{where} cannot contain {part!r} in this form. {parts_remedy(part)}")
+
+
+def _instead(node: Node, choosers: Sequence[Node]) -> str:
+    """Say how elements of a variable that meet in one sum can be stated."""
+    if not all(isinstance(own, Data) for own in choosers):
+        return "Use two variables, or one MultivariateNormal in a dot product."
+    name = node.name
+    return (
+        f"Use two variables; or state the elements as one vector, {name} = MultivariateNormal('{name}', ...), and "
+        f"their sum or difference as dot(Data('X', plates=...), {name}), where each row of X has 1 or -1 in the "
+        f"columns of its two elements and 0 in the others."
+    )
 
 
 def refuse_numbers(operands: Operands, addend: Addend) -> NoReturn:

@@ -29,8 +29,11 @@ _SHARE, _FEW, _SPENT = 3.0, 256, 0.6
 """Groups that have ended are taken out of the arrays where those that go on are less than three times as many. Up to so
 few groups that have ended it is the last share, because it would cost more than it saves."""
 
-_SHARED, _LARGE = 4.0, 2_000
-"""The same of few groups that share their rows, and have more parameters than this; others are left in the arrays."""
+_SHARED, _LARGE = 1.0, 2_000
+"""The same of few groups that share their rows, and have more parameters than this; others are left in the arrays.
+
+Their rows are not looked at any more, so that only their updates are left, which a few iterations must repay.
+"""
 
 _FALL = 1e-8
 """Fall of an objective, relative to its size and to one nat, that counts as rounding."""
@@ -109,6 +112,17 @@ class GroupedState:
     def goes_on(self) -> AnyArray:
         """Which groups may take a further step, (G,)."""
         return np.array([own is None for own in self.ended])
+
+    @property
+    def looks_on(self) -> AnyArray | None:
+        """Numbers of the groups whose rows have to be looked at: those that go on, without a copy of any rows.
+
+        None for all of them, as where each group has rows of its own, which would be copied.
+        """
+        if not self.problem.groups.is_shared or self.sums is None:
+            return None
+        goes_on = self.goes_on
+        return None if goes_on.all() else goes_on.nonzero()[0]
 
     @cached_property
     def vector(self) -> Array:
@@ -203,15 +217,17 @@ def _put(arrays: Statistics, others: Statistics, groups: AnyArray) -> Statistics
 @np.errstate(all="ignore")
 def _stepped(state: GroupedState) -> GroupedState:
     """Return the state after each global factor was updated in turn, or moved further, and a pass over the rows."""
-    after = _updated(state)
+    after, going = _updated(state), state.looks_on
     if not state.natural or state.memory is None:
-        return replaced(looked(after), memory=state.memory)
+        return replaced(looked(after, going), memory=state.memory)
     memory, vector, tried = proposal(state.memory, state.place, after.place, state.change)
     # labels of components that are ruled out have no finite place
     tried &= np.isfinite(vector).all(axis=-1)
+    if going is not None:
+        tried &= state.goes_on
     if not tried.any():
-        return replaced(looked(after), memory=judged(memory, tried, tried))
-    found, tried_now = _moved(after, vector, tried)
+        return replaced(looked(after, going), memory=judged(memory, tried, tried))
+    found, tried_now = _moved(after, vector, tried, going)
     before_look = after.problem.objective(after.arrays, after.entropy) + after.own_entropy
     good = tried_now & (found.elbo >= before_look)
     refused = (tried_now & ~good).nonzero()[0]
@@ -220,11 +236,13 @@ def _stepped(state: GroupedState) -> GroupedState:
     return replaced(found, memory=judged(memory, tried, good))
 
 
-def _moved(after: GroupedState, vector: Array, tried: AnyArray) -> tuple[GroupedState, AnyArray]:
+def _moved(
+    after: GroupedState, vector: Array, tried: AnyArray, going: AnyArray | None
+) -> tuple[GroupedState, AnyArray]:
     """Return the state with moves where they lead to factors, updates elsewhere; and where they do, (G,)."""
     while True:
         try:
-            return looked(_at(after, np.where(tried[:, None], vector, after.vector))), tried
+            return looked(_at(after, np.where(tried[:, None], vector, after.vector)), going), tried
         except ImproperError as error:
             bad = _improper(error, after.problem.size)
             tried = tried & ~bad if (tried & bad).any() else np.zeros_like(tried)
