@@ -356,6 +356,19 @@ def test_a_weight_of_two_is_the_row_twice(family):
     np.testing.assert_allclose(weighted.fixef(), repeated.fixef(), rtol=1e-6)
 
 
+@pytest.mark.parametrize("effects", ["scale(x)", "poly(x, 2)", "bs(x, 4)"])
+def test_functions_of_columns_leave_out_rows_without_weight(effects):
+    """Far rows without weight moved means, knots and polynomials, and with them the fit."""
+    table = schools()
+    weight = np.arange(len(table)) % 3
+    table.loc[weight == 0, "x"] += 100.0
+    model = cv.MixedModel(f"y ~ {effects} + (1 | school)", random_state=0)
+    weighted = clone(model).fit(table, sample_weight=weight)
+    without = clone(model).fit(table[weight > 0], sample_weight=weight[weight > 0])
+    assert weighted.elbo_ == pytest.approx(without.elbo_, abs=1e-7)
+    np.testing.assert_allclose(weighted.fixef(), without.fixef(), rtol=1e-6)
+
+
 def test_bad_weights_are_refused():
     with pytest.raises(cv.DataError, match="sample_weight must be finite and not negative"):
         cv.MixedModel("y ~ x").fit(schools(), sample_weight=-np.ones(len(schools())))
