@@ -383,6 +383,16 @@ def test_true_and_false_are_categories_beside_numbers_alone():
         np.testing.assert_allclose(own.predict_proba(table), expected.predict_proba(texts), atol=1e-12)
 
 
+def test_tables_of_numbers_alone_are_read_as_they_are():
+    told = []
+    for table in _tables_of_kinds():
+        names = ["size", "count"]
+        own = table.select(names) if hasattr(table, "select") else table[names]
+        told.append(cv.MixedMixture(2, random_state=0).fit(own))
+    assert all(own.kinds_ == ("number", "number") and list(own.feature_names_in_) == names for own in told)
+    assert [own.elbo_ for own in told] == pytest.approx([told[0].elbo_] * 5, abs=1e-9)
+
+
 @pytest.mark.parametrize("kind", ["Int64", "Float64"])
 def test_categorical_types_are_categories(kind):
     """Beside numbers of which some may be missing they were refused by pandas; those of numbers were numbers."""

@@ -112,6 +112,16 @@ def as_objects(X: Any) -> Any:
     return values
 
 
+def checked_objects(estimator: Any, X: Any, values: Any, *, reset: bool) -> Any:
+    """Return the values of a table, after names and number of its columns were checked, or are remembered."""
+    names = names_beside(X)
+    if names is not None and isinstance(values, np.ndarray):
+        keep_names(estimator, names, reset=reset)
+        return values
+    with np.errstate(invalid="ignore"):
+        return quiet(validate_data(estimator, values, reset=reset, dtype=None, ensure_all_finite="allow-nan"))
+
+
 def names_beside(X: Any) -> list[str] | None:
     """Return the names of the columns of a table of Polars or Arrow; None of any other."""
     module = type(X).__module__.split(".")[0]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
@@ -29,11 +29,10 @@ from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
 from ._given_tables import (
     as_objects,
+    checked_objects,
     columns_of_categories,
     is_coded,
     keep_names,
-    names_beside,
-    quiet,
     require_table,
 )
 from ._lazy_rows import checked_rows, lazy_rows, whole
@@ -250,18 +249,11 @@ class MixedMixture(HasEvidence, MixtureEstimator):
             keep_names(self, X.columns, reset=reset)
             places = {X.columns.index(name): values for name, values in X.categories.items()}
             return RawTable(X.values, places)
-        names = names_beside(X)
-        X = as_objects(on_host(X))
+        given, X = X, as_objects(on_host(X))
         rows = None if isinstance(X, np.ndarray) and X.dtype.kind not in "iuf" else lazy_rows(X)
         if rows is not None and rows.ndim == 2:
             return RawTable(checked_rows(self, X, rows, reset=reset), {})
-        if names is not None:
-            keep_names(self, names, reset=reset)
-            return RawTable(X, {})
-        with np.errstate(invalid="ignore"):
-            return RawTable(
-                quiet(validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")), {}
-            )
+        return RawTable(checked_objects(self, given, X, reset=reset), {})
 
     def _check_settings(self) -> None:
         super()._check_settings()
