@@ -1,6 +1,7 @@
 """The mixture of columns of several kinds is the stated model, whatever table its rows come in."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from scipy.special import logsumexp
@@ -351,3 +352,54 @@ def test_sentences_about_a_fit_name_columns_and_not_what_the_model_calls_their_f
     model = cv.MixedMixture(2, random_state=0).fit(rows)
     told = model._in_shown_names("A mean of x1_theta moves; it does not hold for x2_theta.mean and x1_theta.")
     assert told == "A mean of x1 moves; it does not hold for x2 mean and x1."
+
+
+def _tables_of_kinds():
+    """Return one table as pandas with plain, nullable and Arrow types, and as Polars and Arrow have it."""
+    generator = np.random.default_rng(1)
+    group = generator.integers(0, 2, 60)
+    plain = pd.DataFrame(
+        {
+            "size": group * 4 + generator.normal(size=60),
+            "is_wet": generator.random(60) < 0.2 + 0.5 * group,
+            "count": generator.poisson(3 * group + 1),
+        }
+    )
+    yield plain
+    yield plain.convert_dtypes()
+    yield plain.convert_dtypes(dtype_backend="pyarrow")
+    yield pytest.importorskip("polars").from_pandas(plain)
+    yield pytest.importorskip("pyarrow").Table.from_pandas(plain)
+
+
+def test_true_and_false_are_categories_beside_numbers_alone():
+    """NumPy and scikit-learn take them for 1 and 0 in a table without texts, and the fit was one of numbers."""
+    told = [cv.MixedMixture(2, random_state=0).fit(table) for table in _tables_of_kinds()]
+    assert all(own.categories_ == {"is_wet": (False, True)} for own in told)
+    texts = next(_tables_of_kinds()).astype({"is_wet": str})
+    expected = cv.MixedMixture(2, random_state=0).fit(texts)
+    assert [own.elbo_ for own in told] == pytest.approx([expected.elbo_] * 5, abs=1e-9)
+    for own, table in zip(told, _tables_of_kinds(), strict=True):
+        np.testing.assert_allclose(own.predict_proba(table), expected.predict_proba(texts), atol=1e-12)
+
+
+def test_tables_of_numbers_alone_are_read_as_they_are():
+    told = []
+    for table in _tables_of_kinds():
+        names = ["size", "count"]
+        own = table.select(names) if hasattr(table, "select") else table[names]
+        told.append(cv.MixedMixture(2, random_state=0).fit(own))
+    assert all(own.kinds_ == ("number", "number") and list(own.feature_names_in_) == names for own in told)
+    assert [own.elbo_ for own in told] == pytest.approx([told[0].elbo_] * 5, abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["Int64", "Float64"])
+def test_categorical_types_are_categories(kind):
+    """Beside numbers of which some may be missing they were refused by pandas; those of numbers were numbers."""
+    table = next(_tables_of_kinds()).astype({"count": kind})
+    texts = table.assign(is_wet=np.where(table["is_wet"], "yes", "no"))
+    expected = cv.MixedMixture(2, random_state=0).fit(texts.astype({"count": float}))
+    for typed in (texts, table.assign(is_wet=table["is_wet"] + 7)):
+        mixture = cv.MixedMixture(2, random_state=0).fit(typed.astype({"is_wet": "category"}))
+        assert mixture.elbo_ == pytest.approx(expected.elbo_, abs=1e-9)
+        assert len(mixture.categories_["is_wet"]) == 2

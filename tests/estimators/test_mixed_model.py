@@ -356,6 +356,42 @@ def test_a_weight_of_two_is_the_row_twice(family):
     np.testing.assert_allclose(weighted.fixef(), repeated.fixef(), rtol=1e-6)
 
 
+@pytest.mark.parametrize("effects", ["scale(x)", "poly(x, 2)", "bs(x, 4)"])
+def test_functions_of_columns_leave_out_rows_without_weight(effects):
+    """Far rows without weight moved means, knots and polynomials, and with them the fit."""
+    table = schools()
+    weight = np.arange(len(table)) % 3
+    table.loc[weight == 0, "x"] += 100.0
+    model = cv.MixedModel(f"y ~ {effects} + (1 | school)", random_state=0)
+    weighted = clone(model).fit(table, sample_weight=weight)
+    without = clone(model).fit(table[weight > 0], sample_weight=weight[weight > 0])
+    assert weighted.elbo_ == pytest.approx(without.elbo_, abs=1e-7)
+    np.testing.assert_allclose(weighted.fixef(), without.fixef(), rtol=1e-6)
+
+
+def test_predictions_of_few_rows_are_as_narrow_as_the_page_says():
+    """By quadrature over the noise, given which everything is Normal."""
+    generator = np.random.default_rng(2)
+    x = generator.normal(size=12)
+    y = x + generator.normal(size=12)
+    (lower,), (upper,) = cv.MixedModel("y ~ x").fit({"y": y, "x": x}).predict({"x": x[:1]}).interval()
+    X, scale = np.c_[np.ones(12), x - x.mean()], 2.5 * y.std()
+    prior, at = np.diag([scale, scale / x.std()]) ** 2, X[0]
+    sigmas = y.std() * np.exp(np.linspace(-4.0, 3.0, 301))
+    logs, means, sds = np.empty((3, len(sigmas)))
+    for place, sigma in enumerate(sigmas):
+        marginal = stats.multivariate_normal(np.full(12, y.mean()), sigma**2 * np.eye(12) + X @ prior @ X.T)
+        logs[place] = marginal.logpdf(y) + stats.t.logpdf(sigma / y.std(), 4) + np.log(sigma)
+        gain = np.linalg.solve(marginal.cov_object.covariance, X @ prior @ at)
+        means[place] = y.mean() + gain @ (y - y.mean())
+        sds[place] = np.sqrt(at @ prior @ at - gain @ X @ prior @ at + sigma**2)
+    weights = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
+    ends = np.linspace(y.mean() - 10 * y.std(), y.mean() + 10 * y.std(), 2001)
+    below = stats.norm.cdf((ends[:, None] - means) / sds) @ weights
+    exact = np.interp([0.025, 0.975], below, ends)
+    assert (upper - lower) / np.diff(exact)[0] == pytest.approx(0.95, abs=0.02)
+
+
 def test_bad_weights_are_refused():
     with pytest.raises(cv.DataError, match="sample_weight must be finite and not negative"):
         cv.MixedModel("y ~ x").fit(schools(), sample_weight=-np.ones(len(schools())))

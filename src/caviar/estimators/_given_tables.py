@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,64 @@ def _require_two_axes(X: Any, hint: str) -> None:
             f"{expected}. Reshape your data: {array}[:, None] if it is one column, {array}[None, :] if it is one row"
         )
     raise DataError(f"{expected}. {hint}" if hint and len(shape) == 3 else expected)
+
+
+def as_objects(X: Any) -> Any:
+    """Return lists, and tables with other columns than numbers, with entries that are what they were in their column.
+
+    NumPy and scikit-learn take True for 1 if all other columns have numbers, and texts of a categorical type for
+    numbers if another column has numbers of which some may be missing.
+    """
+    if isinstance(X, list | tuple):
+        return np.asarray(X, dtype=object)
+    names = names_beside(X)
+    if names is None:
+        is_frame = hasattr(X, "iloc") and hasattr(X, "dtypes") and not hasattr(X, "__dask_graph__")
+        of_numbers = not is_frame or all(getattr(kind, "kind", "O") in "iuf" for kind in X.dtypes)
+        return X if of_numbers else X.astype(object)
+    if all(_are_numbers(kind) for kind in getattr(X, "dtypes", None) or X.schema.types):
+        return X
+    columns = [X[name].to_list() if hasattr(X, "get_column") else X[name].to_pylist() for name in names]
+    values = np.empty((len(columns[0]) if columns else 0, len(columns)), dtype=object)
+    for j, entries in enumerate(columns):
+        values[:, j] = entries
+    return values
+
+
+def checked_objects(estimator: Any, X: Any, values: Any, *, reset: bool) -> Any:
+    """Return the values of a table, after names and number of its columns were checked, or are remembered."""
+    names = names_beside(X)
+    if names is not None and isinstance(values, np.ndarray):
+        keep_names(estimator, names, reset=reset)
+        return values
+    with np.errstate(invalid="ignore"):
+        return quiet(validate_data(estimator, values, reset=reset, dtype=None, ensure_all_finite="allow-nan"))
+
+
+def names_beside(X: Any) -> list[str] | None:
+    """Return the names of the columns of a table of Polars or Arrow; None of any other."""
+    module = type(X).__module__.split(".")[0]
+    if module == "pyarrow" and hasattr(X, "column_names"):
+        return list(X.column_names)
+    return list(X.columns) if module == "polars" and hasattr(X, "get_column") else None
+
+
+def _are_numbers(kind: Any) -> bool:
+    """Whether a type of Polars or Arrow is one of numbers."""
+    if hasattr(kind, "is_numeric"):
+        return kind.is_numeric()
+    kinds = import_module("pyarrow.types")
+    return kinds.is_integer(kind) or kinds.is_floating(kind)
+
+
+def columns_of_categories(X: Any, names: Sequence[str]) -> list[str]:
+    """Return the names of the columns whose type says that they have categories, even if these are numbers."""
+    # of the tables that are not pandas', only Arrow has categories that are numbers
+    types = X.schema.types if type(X).__module__.startswith("pyarrow") and hasattr(X, "schema") else []
+    said = [hasattr(kind, "index_type") for kind in types]
+    if hasattr(X, "iloc") and hasattr(X, "dtypes"):
+        said = [getattr(kind, "name", "") == "category" for kind in X.dtypes]
+    return [name for name, own in zip(names, said, strict=False) if own]
 
 
 def is_coded(X: Any) -> bool:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import import_module
 from numbers import Real
 from typing import Any
 
@@ -62,20 +61,6 @@ def some_rows(X: Any, chosen: AnyArray) -> Any:
     return X.take(places) if hasattr(X, "num_rows") else _safe_indexing(X, places)
 
 
-def as_objects(X: Any) -> Any:
-    """Return lists, and Arrow tables with other columns than numbers, as arrays that keep what each entry is."""
-    if isinstance(X, list | tuple):
-        return np.asarray(X, dtype=object)
-    if type(X).__module__.startswith("pyarrow") and hasattr(X, "column_names"):
-        kinds = import_module("pyarrow.types")
-        if not all(kinds.is_integer(kind) or kinds.is_floating(kind) for kind in X.schema.types):
-            values = np.empty((X.num_rows, X.num_columns), dtype=object)
-            for j in range(X.num_columns):
-                values[:, j] = X.column(j).to_pylist()
-            return values
-    return X
-
-
 @dataclass(frozen=True)
 class Columns:
     """The columns of a table: names, kinds and categories.
@@ -95,8 +80,8 @@ class Columns:
     categories: Mapping[str, tuple[Value, ...]]
 
     @classmethod
-    def of(cls, table: RawTable, names: tuple[str, ...], given: Any) -> Columns:
-        """Return what the columns of a table are: what the user says, or else what their entries are.
+    def of(cls, table: RawTable, names: tuple[str, ...], given: Any, typed: Collection[str]) -> Columns:
+        """Return what the columns of a table are: what the user or else their type says, or what their entries are.
 
         Raises
         ------
@@ -105,7 +90,8 @@ class Columns:
         DataError
             If a column has no value, or more values than categories are good for, unless the user says its kind.
         """
-        told = kinds_by_name(given, names)
+        asked = kinds_by_name(given, names)
+        told = {**dict.fromkeys(typed, CATEGORY), **asked}
         kinds = tuple(
             told.get(name) or (CATEGORY if _is_of_words(table, j) else NUMBER) for j, name in enumerate(names)
         )
@@ -115,7 +101,7 @@ class Columns:
             if kind == CATEGORY
         }
         for name, values in categories.items():
-            if name not in told and len(values) > MOST_CATEGORIES:
+            if name not in asked and len(values) > MOST_CATEGORIES:
                 raise DataError(f"{too_many_values(name)}, or say kinds={{{name!r}: 'category'}}")
         return cls(names, kinds, categories)
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
@@ -27,7 +27,14 @@ from ._data_scale import scale_of
 from ._declared import estimator
 from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
-from ._given_tables import is_coded, keep_names, quiet, require_table
+from ._given_tables import (
+    as_objects,
+    checked_objects,
+    columns_of_categories,
+    is_coded,
+    keep_names,
+    require_table,
+)
 from ._lazy_rows import checked_rows, lazy_rows, whole
 from ._mixed_columns import (
     CATEGORY,
@@ -36,7 +43,6 @@ from ._mixed_columns import (
     PARAMETERS,
     Columns,
     RawTable,
-    as_objects,
     kinds_by_name,
     priors_by_name,
 )
@@ -75,7 +81,7 @@ class MixedMixture(HasEvidence, MixtureEstimator):
     kinds
         Kinds of the columns: a list with ``"number"``, ``"category"`` or ``"count"`` for each column, or a mapping from
         the names or positions of some columns to their kinds. A column without a stated kind has numbers if all its
-        entries are numbers, and otherwise (texts, True and False) categories.
+        entries are numbers and its type is not categorical, and otherwise (texts, True and False) categories.
     weight_concentration_prior
         :math:`\alpha`, a number or shape (K,); 1/K by default, and 1 with ``n_components="auto"``.
     number_prior
@@ -229,7 +235,8 @@ class MixedMixture(HasEvidence, MixtureEstimator):
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
         table = self._table(X, reset=reset)
         if reset:
-            self._keep_columns(Columns.of(table, self._names(), self.kinds))
+            typed = columns_of_categories(X, self._names())
+            self._keep_columns(Columns.of(table, self._names(), self.kinds, typed))
         numbers = self._columns.numbers(table)
         if reset:
             self._columns.tell_of_row_numbers(numbers)
@@ -242,18 +249,11 @@ class MixedMixture(HasEvidence, MixtureEstimator):
             keep_names(self, X.columns, reset=reset)
             places = {X.columns.index(name): values for name, values in X.categories.items()}
             return RawTable(X.values, places)
-        names = X.column_names if type(X).__module__.startswith("pyarrow") else None
-        X = as_objects(on_host(X))
+        given, X = X, as_objects(on_host(X))
         rows = None if isinstance(X, np.ndarray) and X.dtype.kind not in "iuf" else lazy_rows(X)
         if rows is not None and rows.ndim == 2:
             return RawTable(checked_rows(self, X, rows, reset=reset), {})
-        if names is not None:
-            keep_names(self, names, reset=reset)
-            return RawTable(X, {})
-        with np.errstate(invalid="ignore"):
-            return RawTable(
-                quiet(validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")), {}
-            )
+        return RawTable(checked_objects(self, given, X, reset=reset), {})
 
     def _check_settings(self) -> None:
         super()._check_settings()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
 from ..._errors import DataError
 from ..._typing import AnyArray, Array
@@ -57,6 +58,12 @@ class Rows:
                 f"names to columns; got {type(table).__name__}"
             )
         return cls(frame, index_of(table))
+
+    def chosen(self, places: AnyArray) -> Rows:
+        """Return the rows at some places; of columns with the same name none, since no formula can mean one of them."""
+        names = self.names
+        told = [name for name in names if names.count(name) == 1]
+        return Rows({name: _safe_indexing(self.column(name), places) for name in told})
 
     @property
     def names(self) -> list[str]:

@@ -172,7 +172,8 @@ class MixedModel(HasEvidence):
         y
             Ignored: the formula names the response.
         sample_weight
-            Weight of each row. A row of weight 2 counts as two equal rows.
+            Weight of each row. A row of weight 2 counts as two equal rows, and one of weight 0 not at all, except that
+            ``center``, ``scale``, ``poly`` and splines in a formula take each row with weight once.
 
         Raises
         ------
@@ -189,11 +190,10 @@ class MixedModel(HasEvidence):
         self._check_fit_arguments()
         if self.size is not None:
             require_number("size", self.size, above=0)
-        formula, rows = read(self.formula), Rows.of(X)
+        formula, (rows, weights) = read(self.formula), _weighing(X, sample_weight)
         categories = self._categories_of(rows, formula)
         kind = family_of(self.family, formula, categories=categories)
         response = kind.values(rows, formula.response)
-        weights = _weights_beside(X, sample_weight, len(response))
         encoding = Encoding.of(formula, rows, has_thresholds=kind.has_thresholds).centred(rows, weights)
         design = design_of(encoding, rows)
         has_noise = kind.has_noise
@@ -475,7 +475,13 @@ def _together(design: Design) -> list[tuple[str, ...]] | str:
     return [(COMMON, *labels)] if labels else "apart"
 
 
-def _weights_beside(table: Any, sample_weight: Any, n_rows: int) -> Any:
-    """Return the weights of the rows of a table, whose order they have."""
+def _weighing(table: Any, sample_weight: Any) -> tuple[Rows, Any]:
+    """Return the rows of a table that have weight, and their weights; None if all have the same."""
+    rows = Rows.of(table)
+    if sample_weight is None:
+        return rows, None
     refuse_other_rows(table, sample_weight=sample_weight)
-    return as_weights(sample_weight, n_rows)
+    weights = as_weights(sample_weight, rows.n_rows)
+    if weights is None or (weights > 0).all():
+        return rows, weights
+    return rows.chosen(np.flatnonzero(weights > 0)), weights[weights > 0]
