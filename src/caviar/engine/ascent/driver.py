@@ -166,13 +166,23 @@ class Settings:
         """Tell the callback how a fit gets on; return whether it asks for the end."""
         if self.callback is None:
             return False
+        return self.callback(self._progress(state)) is True
+
+    def asked_for_the_end(self, state: FitState) -> bool:
+        """Return whether the fit was to end at a state that it goes on from, and was broken off while this was told."""
+        until = getattr(self.callback, "until", None)
+        return until is not None and state.status is None and state.n_iter > 0 and until(self._progress(state))
+
+    def _progress(self, state: FitState) -> Progress:
         where = (self.restart, self.n_restarts, state.n_iter, self.max_iter)
-        return self.callback(Progress(*where, state.trace[-1], state.change)) is True
+        return Progress(*where, state.trace[-1], state.change)
 
 
 def iterate(schedule: Schedule[S], state: S, settings: Settings) -> S:
     """Return the state after the last step; its status is None where more steps may follow."""
     try:
+        if settings.asked_for_the_end(state):
+            state = replace(state, status=Status.STOPPED)
         settings.record(state)
         while state.status is None and state.n_iter < settings.max_iter:
             before, after = state, schedule.step(state)

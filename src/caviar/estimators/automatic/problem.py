@@ -131,7 +131,7 @@ class Problem:
             init=self._start(init),
             sample_weight=None if np.all(self.weights == 1) else self.weights,
             executor=self.executor,
-            progress=self.progress if until is None else also(self.progress, until),
+            progress=self.progress if until is None else Also(self.progress, until),
             checkpoint=None if self.next_fit is None else self.next_fit(),
         )
         if self.next_fit is None and end.status is Status.INTERRUPTED:
@@ -206,13 +206,16 @@ def factors_of(posterior: Posterior) -> dict[str, Any]:
     return {name: posterior[name] for name in posterior}
 
 
-def also(
-    progress: bool | Callable[[Progress], object], until: Callable[[Progress], bool]
-) -> Callable[[Progress], bool]:
-    """Return a callback that tells the progress, and asks for the end where either does."""
+@dataclass(frozen=True)
+class Also:
+    """A callback that tells the progress of a fit, and asks for its end where either that or ``until`` does.
 
-    def tell(event: Progress) -> bool:
-        asked = callable(progress) and progress(event) is True
-        return until(event) or asked
+    ``until`` is asked again where a fit goes on that was broken off while its progress was told.
+    """
 
-    return tell
+    progress: bool | Callable[[Progress], object]
+    until: Callable[[Progress], bool]
+
+    def __call__(self, event: Progress) -> bool:
+        asked = callable(self.progress) and self.progress(event) is True
+        return self.until(event) or asked
