@@ -84,7 +84,8 @@ def test_a_real_search_takes_at_least_as_long_as_it_says(monkeypatch):
 
     def counted(self, *arguments, **keywords):
         found = fit(self, *arguments, **keywords)
-        clock.now += 1.0
+        # a pass takes as long as there are rows and components
+        clock.now += found.n_iter * len(self.X) * len(found["weights"].mean) / 1e4
         return found
 
     monkeypatch.setattr(problem_of.Problem, "fit", counted)
@@ -97,9 +98,9 @@ def test_a_real_search_takes_at_least_as_long_as_it_says(monkeypatch):
     assert len(guesses) > 0.3 * len(told)
     left = np.array([guess for _, guess in guesses])
     true = np.array([clock.now - now for now, _ in guesses])
-    assert np.all(left <= 1.3 * true + 2.0)
-    # and not much shorter from the middle of the last but one sweep on
-    assert np.median(left[true < 40] / true[true < 40]) > 0.5
+    assert np.all(left <= 1.3 * true + 0.2)
+    # it is a lower limit: phases that no sweep has reached before are not in it. Now and then it is most of what is left
+    assert np.mean(left > 0.5 * true) > 0.1
     assert told[-1][1].n_components == 4
 
 
