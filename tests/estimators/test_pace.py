@@ -99,7 +99,7 @@ def test_a_real_search_takes_at_least_as_long_as_it_says(monkeypatch):
     left = np.array([guess for _, guess in guesses])
     true = np.array([clock.now - now for now, _ in guesses])
     assert np.all(left <= 1.3 * true + 0.2)
-    # it is a lower limit: phases that no sweep has reached before are not in it. Now and then it is most of what is left
+    # a lower limit: phases that no sweep has reached are not in it. Now and then it is most of what is left
     assert np.mean(left > 0.5 * true) > 0.1
     assert told[-1][1].n_components == 4
 

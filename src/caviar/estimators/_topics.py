@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 
 from .._errors import ParameterError
 from .._typing import Array
+from ..engine.ascent.driver import EndedBy
 from ..families import Dirichlet, StickBreaking
 from ..fitting.model import Model
 from ..models import latent_dirichlet_allocation
@@ -20,7 +21,6 @@ from ._collapsed import COLLAPSED, learnt_of
 from ._transitions import KINDS
 from .automatic import Move
 from .automatic.pace import Pace, watched
-from .automatic.problem import Also
 from .automatic.topics import AFTER_INTERRUPTION, TopicMoves, Until, best_of_numbers, ended_beside
 
 
@@ -128,7 +128,7 @@ def moved(
             max_iter = given.max_iter if most is None else min(most, given.max_iter)
             # what an interrupted search ends with is no step of it
             kept = None if most == AFTER_INTERRUPTION else next_fit()
-            told = progress if until is None else Also(progress, until)
+            told = progress if until is None else EndedBy(progress, until)
             own = {**arguments, "progress": told, "max_iter": max_iter, "init": init, "checkpoint": kept}
             return models[number].fit(
                 {"word": counts}, **{**own, "sample_weight": weights, "seed": 0, **others}

@@ -145,6 +145,22 @@ class Result:
 
 
 @dataclass(frozen=True)
+class EndedBy:
+    """A callback that tells the progress of a fit, and asks for its end where either that or ``until`` does.
+
+    ``until`` is asked again where a fit goes on that was broken off while its progress was told.
+    """
+
+    progress: bool | Callable[[Progress], object]
+    until: Callable[[Progress], bool]
+
+    def __call__(self, event: Progress) -> bool:
+        """Tell the progress; return whether the fit is to end."""
+        asked = callable(self.progress) and self.progress(event) is True
+        return self.until(event) or asked
+
+
+@dataclass(frozen=True)
 class Settings:
     """When a fit stops, and where it reports."""
 
@@ -170,8 +186,8 @@ class Settings:
 
     def asked_for_the_end(self, state: FitState) -> bool:
         """Return whether the fit was to end at a state that it goes on from, and was broken off while this was told."""
-        until = getattr(self.callback, "until", None)
-        return until is not None and state.status is None and state.n_iter > 0 and until(self._progress(state))
+        own, is_begun = self.callback, state.status is None and state.n_iter > 0
+        return isinstance(own, EndedBy) and is_begun and own.until(self._progress(state))
 
     def _progress(self, state: FitState) -> Progress:
         where = (self.restart, self.n_restarts, state.n_iter, self.max_iter)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...data import ArrayRows
-from ...engine.ascent.driver import Progress
+from ...engine.ascent.driver import EndedBy, Progress
 from ...engine.ascent.schedules.swaps import Mixture
 from ...engine.ascent.schedules.weighed import weighed
 from ...engine.ascent.state import AscentState, begin
@@ -131,7 +131,7 @@ class Problem:
             init=self._start(init),
             sample_weight=None if np.all(self.weights == 1) else self.weights,
             executor=self.executor,
-            progress=self.progress if until is None else Also(self.progress, until),
+            progress=self.progress if until is None else EndedBy(self.progress, until),
             checkpoint=None if self.next_fit is None else self.next_fit(),
         )
         if self.next_fit is None and end.status is Status.INTERRUPTED:
@@ -204,18 +204,3 @@ def state_at(
 def factors_of(posterior: Posterior) -> dict[str, Any]:
     """Return the factors of a posterior, for another fit to continue from."""
     return {name: posterior[name] for name in posterior}
-
-
-@dataclass(frozen=True)
-class Also:
-    """A callback that tells the progress of a fit, and asks for its end where either that or ``until`` does.
-
-    ``until`` is asked again where a fit goes on that was broken off while its progress was told.
-    """
-
-    progress: bool | Callable[[Progress], object]
-    until: Callable[[Progress], bool]
-
-    def __call__(self, event: Progress) -> bool:
-        asked = callable(self.progress) and self.progress(event) is True
-        return self.until(event) or asked
