@@ -136,6 +136,17 @@ def has_nothing_to_guess(problem: Problem) -> bool:
     return problem.fact("nothing to guess", lambda: _are_at_priors(problem))
 
 
+def follows_from_labels(problem: Problem) -> bool:
+    """Whether a start is no more than labels of the rows: globals follow from these, or from their priors.
+
+    Globals that multiply each other, or labels beyond the rows that choose some, would stay where they are alike.
+    """
+    if not problem.factors:
+        return has_nothing_to_guess(problem)
+    others = [gate for gate in gates_of(problem) if gate.variable in problem.order and gate.chosen]
+    return not others and not multiplied_in(problem)
+
+
 def _are_at_priors(problem: Problem) -> bool:
     if gates_of(problem) or multiplied_in(problem) or outer_variables(problem.bound.nodes, problem.order):
         return False
