@@ -189,12 +189,12 @@ def _stated_trials(rng):
 
 
 def _rows_along_the_second_plate(rng):
-    """Labels of the longer plate, which is the last of the table."""
-    short, long, k = cv.Plate("short", 4), cv.Plate("long", 20), cv.Plate("k", 3)
-    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(3)), plates=long)
+    """The longer plate has the rows, and the labels are of the other."""
+    short, long, k = cv.Plate("short", 9), cv.Plate("long", 20), cv.Plate("k", 3)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(3)), plates=short)
     mean = cv.Normal("mean", 0.0, 0.1, plates=k)
     model = cv.Model(cv.Normal("x", mean[z], 1.0, plates=(short, long)))
-    return model, {"x": rng.normal(size=(4, 20)) + 2 * rng.integers(3, size=20)}
+    return model, {"x": rng.normal(size=(9, 20)) + rng.integers(3, size=(9, 1))}
 
 
 @pytest.mark.parametrize("make", [_several_answers, _stated_trials, _rows_along_the_second_plate])
