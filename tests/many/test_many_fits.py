@@ -201,7 +201,23 @@ def _labels_and_product(rng):
     return model, size * rng.normal(size=(4, 1, 8)) + rng.normal(size=(4, 30, 8))
 
 
-@pytest.mark.parametrize("make", [_of_a_stated_size, _labels_of_columns, _product, _labels_and_product])
+def _priors_of_components(rng):
+    """Clusters have an order by the priors of their means."""
+    row, k = cv.Plate("row"), cv.Plate("k", 3)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(3)), plates=row)
+    places, widths = (
+        cv.Constant("m", [0.0, 6.0, -6.0], plates=k),
+        cv.Constant("p", [0.01, 100.0, 1.0], plates=k),
+    )
+    mean = cv.Normal("mean", places, widths, plates=k)
+    model = cv.Model(cv.Normal("x", mean[z], cv.Gamma("t", 1, 1), plates=row))
+    return model, np.array([-6.0, 0.0, 6.0])[rng.integers(3, size=(4, 60))] + rng.normal(size=(4, 60))
+
+
+MODELS = [_of_a_stated_size, _labels_of_columns, _product, _labels_and_product, _priors_of_components]
+
+
+@pytest.mark.parametrize("make", MODELS)
 def test_each_group_ends_where_its_own_fit_does(make):
     model, tables = make(np.random.default_rng(4))
     alone = [model.fit({"x": table}, seed=0, tol=1e-9).elbo for table in tables]
