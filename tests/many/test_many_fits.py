@@ -163,3 +163,71 @@ def test_known_variances_of_columns_are_fitted_in_a_batch():
     tables = [{"x": rng.normal(size=(40, 2)) + 5 * rng.integers(2, size=(40, 1))} for _ in range(4)]
     alone = [model.fit(table, seed=0, tol=1e-10).elbo for table in tables]
     np.testing.assert_allclose(cv.fit_many(model, tables, seed=0, tol=1e-10).elbo, alone, rtol=1e-8)
+
+
+def _of_a_stated_size(rng):
+    """The number of rows is part of the model."""
+    row, column, k = cv.Plate("row", 30), cv.Plate("column", 2), cv.Plate("k", 2)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=row)
+    mean = cv.Normal("mean", 0.0, 0.1, plates=(k, column))
+    model = cv.Model(cv.Normal("x", mean[z], 1.0, plates=(row, column)))
+    return model, rng.normal(size=(4, 30, 2)) + 6 * rng.integers(2, size=(4, 30, 1))
+
+
+def _labels_of_columns(rng):
+    """At the priors all clusters of columns are alike."""
+    column, k = cv.Plate("column", 8), cv.Plate("k", 2)
+    z = cv.Categorical("z", [0.5, 0.5], plates=column)
+    mean = cv.Normal("mean", 0.0, 0.1, plates=k)
+    model = cv.Model(cv.Normal("x", mean[z], 1.0, plates=(cv.Plate("row"), column)))
+    return model, rng.normal(size=(4, 30, 8)) + 6 * (np.arange(8) % 2)
+
+
+def _product(rng):
+    """At the priors both factors are 0, and no update moves either."""
+    column = cv.Plate("column", 8)
+    mean = cv.Normal("a", 0.0, 1.0, plates=column) * cv.Normal("b", 0.0, 1.0)
+    model = cv.Model(cv.Normal("x", mean, 1.0, plates=(cv.Plate("row"), column)))
+    return model, 2 * rng.normal(size=(4, 1, 8)) + rng.normal(size=(4, 30, 8))
+
+
+def _labels_and_product(rng):
+    """Labels of rows choose the one factor."""
+    row, column, k = cv.Plate("row"), cv.Plate("column", 8), cv.Plate("k", 2)
+    z = cv.Categorical("z", [0.5, 0.5], plates=row)
+    mean = cv.Normal("a", 0.0, 0.1, plates=k)[z] * cv.Normal("b", 0.0, 1.0, plates=column)
+    model = cv.Model(cv.Normal("x", mean, 1.0, plates=(row, column)))
+    size = np.array([-4.0, 2.0])[rng.integers(2, size=(4, 30, 1))]
+    return model, size * rng.normal(size=(4, 1, 8)) + rng.normal(size=(4, 30, 8))
+
+
+def _priors_of_components(rng):
+    """Clusters have an order by the priors of their means."""
+    row, k = cv.Plate("row"), cv.Plate("k", 3)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(3)), plates=row)
+    places, widths = (
+        cv.Constant("m", [0.0, 6.0, -6.0], plates=k),
+        cv.Constant("p", [0.01, 100.0, 1.0], plates=k),
+    )
+    mean = cv.Normal("mean", places, widths, plates=k)
+    model = cv.Model(cv.Normal("x", mean[z], cv.Gamma("t", 1, 1), plates=row))
+    return model, np.array([-6.0, 0.0, 6.0])[rng.integers(3, size=(4, 60))] + rng.normal(size=(4, 60))
+
+
+MODELS = [_of_a_stated_size, _labels_of_columns, _product, _labels_and_product, _priors_of_components]
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_each_group_ends_where_its_own_fit_does(make):
+    model, tables = make(np.random.default_rng(4))
+    alone = [model.fit({"x": table}, seed=0, tol=1e-9).elbo for table in tables]
+    many = cv.fit_many(model, [{"x": table} for table in tables], seed=0, tol=1e-9)
+    np.testing.assert_allclose(many.elbo, alone, rtol=1e-6)
+
+
+def test_a_group_with_another_number_of_rows_than_stated_is_refused():
+    model, tables = _of_a_stated_size(np.random.default_rng(4))
+    groups = [{"x": table} for table in tables]
+    groups[2] = {"x": np.concatenate([tables[2], tables[2, :1]])}
+    with pytest.raises(cv.PlateError, match="group 2: plate 'row' has 31 rows in 'x' but 30"):
+        cv.fit_many(model, groups)

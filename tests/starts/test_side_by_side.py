@@ -49,7 +49,16 @@ def _known_variances(rng):
     return cv.models.unit_variance_mixture(3, 3, variance=[1.0, 0.5, 2.0]), {"x": x}
 
 
-MODELS = [_known_variances, _mixture, _grid, _classes, _means_far_off, _counts]
+def _stated_size(rng):
+    """The number of rows is part of the model."""
+    row, column, k = cv.Plate("row", 60), cv.Plate("column", 2), cv.Plate("k", 3)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(3)), plates=row)
+    mean = cv.Normal("mean", 0.0, 0.1, plates=(k, column))
+    model = cv.Model(cv.Normal("x", mean[z], cv.Gamma("t", 1, 1), plates=(row, column)))
+    return model, {"x": rng.normal(size=(60, 2)) + 3 * rng.integers(3, size=(60, 1))}
+
+
+MODELS = [_known_variances, _mixture, _grid, _classes, _means_far_off, _counts, _stated_size]
 
 
 @pytest.fixture
@@ -179,7 +188,16 @@ def _stated_trials(rng):
     return cv.Model(cv.Multinomial("x", x.sum(axis=1), table[z], plates=z.plates)), {"x": x}
 
 
-@pytest.mark.parametrize("make", [_several_answers, _stated_trials])
+def _rows_along_the_second_plate(rng):
+    """The longer plate has the rows, and the labels are of the other."""
+    short, long, k = cv.Plate("short", 9), cv.Plate("long", 20), cv.Plate("k", 3)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(3)), plates=short)
+    mean = cv.Normal("mean", 0.0, 0.1, plates=k)
+    model = cv.Model(cv.Normal("x", mean[z], 1.0, plates=(short, long)))
+    return model, {"x": rng.normal(size=(9, 20)) + rng.integers(3, size=(9, 1))}
+
+
+@pytest.mark.parametrize("make", [_several_answers, _stated_trials, _rows_along_the_second_plate])
 def test_answers_that_cannot_be_a_batch_are_fitted_one_by_one(make, batches):
     model, data = make(np.random.default_rng(1))
     together, n_batches, alone = _both(batches, lambda: model.fit(data, n_restarts=3, seed=0))

@@ -301,8 +301,6 @@ def several(
     bound = problem.bound
     if why_not_grouped(problem) or not problem.order or any(isinstance(own, Data) for own in bound.nodes):
         return None
-    if any(bound.data_plate not in own.plates for own in bound.observed):
-        return None
     return SideBySide.of(problem, repeated([own.name for own in problem.point]), starts, rows, moves=moves)
 
 
@@ -327,14 +325,11 @@ def why_not_grouped(one: Problem) -> str:
     one
         The problem of one of the groups.
     """
-    bound, compiled, rows = one.bound, one.compiled, one.rows
-    if (
-        type(rows) is not IndependentRows
-        or not rows.is_fused
-        or any(rows.partial.values())
-        or rows.has_centres
-    ):
+    bound, compiled = one.bound, one.compiled
+    if not _is_in_products(one):
         return "its rows meet the globals otherwise than in matrix products"
+    if any(own.plates[:1] != (bound.data_plate,) for own in bound.observed):
+        return "the rows are not along the first plate of every observed variable"
     if len(one.factors) > 1 or any(type(own) is not CategoricalFactor for own in one.factors):
         return "what is hidden in its rows is not a single Categorical"
     if any(own.has_unseen or own.labelled or own.values is None for own in one.factors):
@@ -357,6 +352,14 @@ def why_not_grouped(one: Problem) -> str:
     if any(_differs(term, own) for own in one.factors for term in compiled.terms):
         return "its components have priors of their own"
     return ""
+
+
+def _is_in_products(one: Problem) -> bool:
+    """Whether rows meet the globals in matrix products."""
+    rows = one.rows
+    if type(rows) is not IndependentRows or rows.has_centres:
+        return False
+    return rows.is_fused and not any(rows.partial.values())
 
 
 def _is_of_labels_alone(term: GlobalTerm) -> bool:

@@ -113,14 +113,14 @@ class GroupedProblem:
         self.size = len(groups.counts)
         self._plate = Plate(_new_name(one.bound.nodes), self.size)
         observed = [node for node in one.bound.observed if node.name in groups.data]
-        nodes, leaves = replicated(
-            one.bound.nodes, observed, self._plate, groups.constants, groups.floors, one.bound.values_of
-        )
-        assert one.bound.data_plate is not None
+        row = one.bound.data_plate
+        assert row is not None
+        differing = groups.constants, groups.floors, one.bound.values_of
+        nodes, leaves = replicated(one.bound.nodes, observed, self._plate, *differing, row)
         known = {leaf.name: self._few(leaf) for leaf in observed}
         self.groups = groups = replaced(groups, few=known)
         few = {name: self._counted(rows) for name, rows in known.items()}
-        self.problem = assemble(nodes, leaves, few, one.bound.data_plate.name)
+        self.problem = assemble(nodes, leaves, few, row.name)
         by_name = {node.name: node for node in self.problem.bound.latent}
         self._named = by_name
         self.problem = self.problem.updating([by_name[own.name] for own in one.order])

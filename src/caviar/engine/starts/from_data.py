@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from ...language import StickBreaking
 from ..ascent.problem import Problem
 from ..ascent.schedules.truncated import Looks
 from ..ascent.state import begin
@@ -26,7 +27,8 @@ from .candidates import (
     with_scores,
 )
 from .cells import with_cells_moved
-from .components.gates import gates_of
+from .components.differences import differs_in_components, differs_in_weights
+from .components.gates import Gate, gates_of
 from .exchange import exchanged
 from .factors.pooling import is_pooled
 from .factors.prior import Start, prior_start
@@ -134,6 +136,29 @@ def has_nothing_to_guess(problem: Problem) -> bool:
     if problem.chains or kind_of(problem).has_own_start:
         return False
     return problem.fact("nothing to guess", lambda: _are_at_priors(problem))
+
+
+def follows_from_labels(problem: Problem) -> bool:
+    """Whether a start is no more than labels of the rows: globals follow from these, or from their priors.
+
+    Globals that multiply each other, or labels beyond the rows that choose some, would stay where they are alike.
+    Categories whose priors differ are not in the order of any clusters; those of sticks are in all.
+    """
+    if not problem.factors:
+        return has_nothing_to_guess(problem)
+    gates = gates_of(problem)
+    if multiplied_in(problem) or any(gate.variable in problem.order and gate.chosen for gate in gates):
+        return False
+    return not any(
+        differs_in_components(problem, gate) or _differs_in_known_weights(problem, gate) for gate in gates
+    )
+
+
+def _differs_in_known_weights(problem: Problem, gate: Gate) -> bool:
+    """Whether the categories of a gate differ in the prior of their probabilities, and these are no sticks."""
+    slot = gate.variable.slots.get("probabilities")
+    is_of_sticks = slot is not None and isinstance(slot.node, StickBreaking)
+    return not is_of_sticks and differs_in_weights(problem, gate)
 
 
 def _are_at_priors(problem: Problem) -> bool:

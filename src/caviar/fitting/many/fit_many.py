@@ -16,9 +16,11 @@ import numpy as np
 
 from ..._errors import CaviarError, DataError, ParameterError, SkippedGroupsWarning
 from ..._typing import AnyArray
+from ...engine.ascent.problem import Problem
 from ...engine.assemble import repeated, why_not_grouped
 from ...engine.groups.fit import fit_groups
 from ...engine.groups.problem import GroupedProblem, Groups
+from ...engine.starts.from_data import follows_from_labels
 from ...execution.threads import usable_cores
 from ...numerics.blas import one_blas_thread
 from ..model import Model, assembled
@@ -211,7 +213,7 @@ def _batch(
         one = assembled(stated.model, data.tables[groups[0]], stated.point)
     except CaviarError:
         return None, groups
-    if why_not_grouped(one):
+    if why_not_grouped(one) or not follows_from_labels(one) or _has_other_size(one, counts):
         return None, groups
     data_of_all = Groups(values, counts, differences.constants, differences.floors)
     problem = GroupedProblem(one, repeated(stated.point), data_of_all)
@@ -227,6 +229,12 @@ def _batch(
         return None, groups
     made = Batch(groups[places], places, problem.factors(ends.vector, places), ends)
     return made, groups[~ends.has_settled]
+
+
+def _has_other_size(one: Problem, counts: AnyArray) -> bool:
+    """Whether some groups have other numbers of rows than the model says."""
+    row = one.bound.data_plate
+    return row is not None and row.size is not None and bool((counts != row.size).any())
 
 
 class _Told:
