@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
-from ..data.lost_digits import refuse_lost_digits
 from ..data.rows import on_host
 from ..densities.outliers import OutlierThreshold
 from ..fitting.model import Model
@@ -238,7 +237,7 @@ class MixedMixture(HasEvidence, MixtureEstimator):
         if reset:
             typed = columns_of_categories(X, self._names())
             self._keep_columns(Columns.of(table, self._names(), self.kinds, typed))
-            refuse_lost_digits(on_host(X), "X", self._columns.of_kind(NUMBER))
+            self._columns.refuse_lost_digits(X)
         numbers = self._columns.numbers(table)
         if reset:
             self._columns.tell_of_row_numbers(numbers)
