@@ -160,7 +160,7 @@ def _columns(value: Any, name: str, places: Container[int] | None) -> Iterator[t
             )
         return
     table = _by_columns(value)
-    for j, (what, column) in enumerate([(name, value)] if table is None else table):
+    for j, what, column in [(0, name, value)] if table is None else table:
         own = _numbers(column) if places is None or j in places else None
         if own is not None:
             yield what, own
@@ -196,17 +196,20 @@ def _is_large(values: AnyArray) -> bool:
     return bool(values.size) and (int(values.max()) > LARGEST_WHOLE or int(values.min()) < -LARGEST_WHOLE)
 
 
-def _by_columns(value: Any) -> list[tuple[str, Any]] | None:
-    """Return the columns of a table of pandas, Polars or Arrow; None of anything else."""
+def _by_columns(value: Any) -> Iterator[tuple[int, str, Any]] | None:
+    """Return places, names and columns of a table of pandas, Polars or Arrow; None of anything else."""
     if hasattr(value, "column_names") and hasattr(value, "columns") and hasattr(value, "schema"):
-        pairs = zip(value.column_names, value.columns, strict=True)
+        names, columns, places = value.column_names, value.columns, range(len(value.columns))
     elif hasattr(value, "iloc") and hasattr(value, "columns") and not hasattr(value, "__dask_graph__"):
-        pairs = zip(value.columns, (value.iloc[:, j] for j in range(value.shape[1])), strict=True)
+        names, kinds = value.columns, value.dtypes.tolist()
+        # to take a column out of a table costs more than to look at its type, and most by its place
+        places = [j for j, kind in enumerate(kinds) if not isinstance(kind, np.dtype) or _has_more(kind)]
+        columns = {j: value[names[j]] if names.is_unique else value.iloc[:, j] for j in places}
     elif hasattr(value, "get_column") and hasattr(value, "get_columns"):
-        pairs = ((own.name, own) for own in value.get_columns())
+        names, columns, places = value.columns, value.get_columns(), range(len(value.columns))
     else:
         return None
-    return [(f"column {named(str(name))}", column) for name, column in pairs]
+    return ((j, f"column {named(str(names[j]))}", columns[j]) for j in places)
 
 
 def _numbers(column: Any) -> AnyArray | None:
