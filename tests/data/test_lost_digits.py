@@ -31,6 +31,7 @@ TABLES = {
     "pandas, objects": pd.DataFrame({"a": np.array(EXACT, dtype=object), "b": OTHER}),
     "Polars": pl.DataFrame({"a": LARGE, "b": OTHER}),
     "Arrow": pa.table({"a": LARGE, "b": OTHER}),
+    "masked": np.ma.masked_array(np.c_[LARGE, SMALL], mask=np.c_[SMALL > 99, SMALL < 99]),
     "decimals": pd.DataFrame({"a": [Decimal(own) / 10 for own in EXACT]}),
     "decimals of Arrow": pa.table({"a": pa.array([Decimal(own) for own in EXACT])}),
     "fractions": np.array([[Fraction(own, 3)] for own in EXACT], dtype=object),

@@ -151,10 +151,11 @@ def _columns(value: Any, name: str, places: Container[int] | None) -> Iterator[t
     if isinstance(value, np.ndarray):
         if not _has_more(value.dtype):
             return
+        is_masked = np.ma.isMaskedArray(value)
         if value.ndim != 2:
-            yield name, np.ma.compressed(value) if np.ma.isMaskedArray(value) else value
-        elif value.dtype.kind == "O" or value.dtype.itemsize > 8 or _is_large(value):
-            own = enumerate(value.T)
+            yield name, np.ma.compressed(value) if is_masked else value
+        elif is_masked or value.dtype.kind == "O" or value.dtype.itemsize > 8 or _is_large(value):
+            own = enumerate(map(np.ma.compressed, value.T) if is_masked else value.T)
             yield from (
                 (f"column {j} of {name}", column) for j, column in own if places is None or j in places
             )
@@ -215,6 +216,8 @@ def _by_columns(value: Any) -> Iterator[tuple[int, str, Any]] | None:
 def _numbers(column: Any) -> AnyArray | None:
     """Return the numbers of a column that are there, without rounding; None where they have no more digits."""
     kind: Any = getattr(column, "dtype", getattr(column, "type", None))
+    if isinstance(kind, np.dtype):
+        return column.to_numpy() if _has_more(kind) and hasattr(column, "iloc") else None
     words = str(kind).lower()
     if hasattr(column, "drop_null") or hasattr(column, "drop_nulls"):
         if not words.startswith(("int64", "uint64", "int128", "decimal")):
@@ -225,8 +228,6 @@ def _numbers(column: Any) -> AnyArray | None:
         return np.array(there.to_pylist() if hasattr(there, "to_pylist") else there.to_list(), dtype=object)
     if not hasattr(column, "iloc") or hasattr(column, "__dask_graph__") or hasattr(kind, "categories"):
         return None
-    if isinstance(kind, np.dtype):
-        return column.to_numpy() if _has_more(kind) else None
     of_kind = getattr(kind, "kind", "")
     if of_kind in ("i", "u") and words.startswith(("int64", "uint64")):
         return column.dropna().to_numpy(dtype=words[: words.index("4") + 1])
