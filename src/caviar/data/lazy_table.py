@@ -20,6 +20,7 @@ from .._typing import AnyArray
 from ..files.naming import listed, named
 from .arrow_numbers import number_type
 from .copied_pieces import CopiedPieces, Copy
+from .parquet_digits import refuse_lost_in_files
 from .parquet_pieces import ParquetPieces, read_footer
 from .pieces import CutRows, PieceRows
 from .query_stream import QueryStream
@@ -264,6 +265,9 @@ class _ParquetOrigin:
 
     def rows(self, names: tuple[str, ...], *, is_vector: bool) -> PieceRows:
         dtype = np.result_type(*(self._number_type(name) for name in names))
+        for name in names:
+            if str(self._first.get(name)).startswith(("int64", "uint64", "decimal")):
+                refuse_lost_in_files([file.path for file in self._files], name, self.label)
         stored = [
             replace(file, partition=tuple((name, float(told[name])) for name in names if name in told))
             for file, told in zip(self._files, self._told, strict=True)

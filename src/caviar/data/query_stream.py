@@ -14,11 +14,19 @@ from .._errors import DataError
 from .._typing import AnyArray
 from ..files.naming import named
 from .arrow_numbers import fill_columns
+from .lost_digits import are_suspect
 from .other_notations import notation_message, unread_texts
 from .pieces import CutRows
 from .raw_file import RawFile, Workspace, write_raw
 from .table_files import TableFiles, as_number, identifier
-from .table_numbers import NUMERIC, chosen, not_numeric_message, unreadable_message
+from .table_numbers import (
+    NUMERIC,
+    chosen,
+    may_lose_digits,
+    not_numeric_message,
+    refuse_lost_in,
+    unreadable_message,
+)
 from .tables import connected, reading, relation_of, tables_extra, what_went_wrong
 
 _BATCH_ROWS = 65_536
@@ -32,6 +40,8 @@ class _Found:
     first_bad: int = 0
     text: str = ""
     n_read: int = 0
+    low: float = np.inf
+    high: float = -np.inf
 
 
 class QueryStream:
@@ -126,8 +136,11 @@ class QueryStream:
         for batch in self._each(batches):
             values = np.empty((n_columns, batch.num_rows), dtype)
             fill_columns(batch.columns[:n_columns], values)
-            for name, column in zip(self.names, batch.columns, strict=False):
-                self._found[name].n_read += len(column) - column.null_count
+            for name, column, own in zip(self.names, batch.columns, values, strict=False):
+                found = self._found[name]
+                found.n_read += len(column) - column.null_count
+                found.low = np.fmin(found.low, np.fmin.reduce(own))
+                found.high = np.fmax(found.high, np.fmax.reduce(own))
             for name, column in zip(texts, batch.columns[n_columns:], strict=True):
                 self._look(self._found[name], column, n_rows)
             n_rows += batch.num_rows
@@ -176,6 +189,9 @@ class QueryStream:
             if 2 * found.n_bad > n_rows:
                 raise DataError(self._not_numeric(name, f"it has {at}"))
             raise DataError(unreadable_message(self.label, name, found.n_bad, at))
+        if may_lose_digits(self.kinds[name]) and are_suspect(np.array([found.low, found.high])):
+            with self._relation() as relation:
+                refuse_lost_in(relation, name, self.label)
 
     def _place(self, row: int) -> str:
         return f"row {row}" if self._files is None or self._sql is not None else self._files.place(row)

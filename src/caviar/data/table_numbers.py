@@ -12,6 +12,7 @@ import numpy as np
 from .._errors import DataError, ParameterError
 from .._typing import Array
 from ..files.naming import listed, named
+from .lost_digits import LARGEST_WHOLE, are_suspect, lost_digits
 from .other_notations import notation_message, unread_texts
 from .table_files import as_number, identifier, refuse_twins
 
@@ -60,6 +61,20 @@ def reads_as_numbers(relation: Any, name: str) -> bool:
     return texts == numbers > 0
 
 
+def type_of_texts(relation: Any, name: str) -> str:
+    """Return DuckDB's type for the numbers of a column of texts: an integer only where doubles would round them."""
+    number, given = as_number(name, "varchar"), identifier(name)
+    (size,) = relation.aggregate(f"max(abs({number}))").fetchall()[0]
+    if not size or not LARGEST_WHOLE < size < np.inf:
+        return "DOUBLE"
+    are_whole = f"bool_and(regexp_full_match(trim({given}), '[+-]?[0-9]+'))"
+    for kind in ("BIGINT", "UBIGINT"):
+        cast = f"bool_and(TRY_CAST({given} AS {kind}) IS NOT NULL) FILTER ({given} IS NOT NULL)"
+        if all(relation.aggregate(f"{are_whole}, {cast}").fetchall()[0]):
+            return kind
+    return "DOUBLE"
+
+
 def numbers_of(rows: Rows, columns: Sequence[str] | None, *, missing_ok: bool = False) -> Table:
     """Return the chosen columns as finite numbers, or NaN where one is missing, if that may be."""
     kinds = {name: kind.id for name, kind in zip(rows.relation.columns, rows.relation.types, strict=True)}
@@ -77,7 +92,23 @@ def numbers_of(rows: Rows, columns: Sequence[str] | None, *, missing_ok: bool = 
     for j, name in enumerate(names):
         _check_readable(rows, kinds, name, values[:, j], missing_ok=missing_ok and columns is not None)
     _check_complete(rows, names, values, missing_ok=missing_ok)
+    for j, name in enumerate(names):
+        if may_lose_digits(kinds[name]) and are_suspect(values[:, j]):
+            refuse_lost_in(rows.relation, name, rows.label)
     return Table(values, tuple(names))
+
+
+def may_lose_digits(kind: str) -> bool:
+    """Whether DuckDB's numbers of a type may have more digits than double precision."""
+    return kind in ("varchar", "bigint", "ubigint", "hugeint", "uhugeint", "decimal")
+
+
+def refuse_lost_in(relation: Any, name: str, label: str) -> None:
+    """Raise DataError if the numbers of a column lose the digits that tell them apart in double precision."""
+    distinct = relation.project(identifier(name)).distinct().to_arrow_table().column(0)
+    found = lost_digits(distinct.to_pylist())
+    if found is not None:
+        raise DataError(f"{label}: column {named(name)} {found}")
 
 
 def chosen(available: Sequence[str], columns: Sequence[str] | None, label: str) -> list[str]:

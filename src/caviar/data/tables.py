@@ -21,7 +21,7 @@ from .._typing import AnyArray
 from ..files.whole import replacing
 from .parquet_pieces import read_footer
 from .table_files import ParquetFiles, TableFiles, as_number, find_files, identifier, refuse_twins
-from .table_numbers import Rows, Table, chosen, numbers_of, reads_as_numbers
+from .table_numbers import Rows, Table, chosen, numbers_of, reads_as_numbers, type_of_texts
 
 _LONGEST = 200
 _ADVICE = ("Possible", "Please try", "  file =")
@@ -216,7 +216,7 @@ def relation_of(connection: Any, files: TableFiles | None, sql: str | None) -> A
         relation = connection.sql(files.query)
         # What is a number throughout is one for the query too: CSV files are read as text.
         columns = ", ".join(
-            f"{as_number(name, 'varchar')} AS {identifier(name)}"
+            f"{as_number(name, 'varchar', type_of_texts(relation, name))} AS {identifier(name)}"
             if kind.id == "varchar" and reads_as_numbers(relation, name)
             else identifier(name)
             for name, kind in zip(relation.columns, relation.types, strict=True)

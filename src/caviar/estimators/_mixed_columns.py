@@ -14,8 +14,10 @@ from sklearn.utils import _safe_indexing
 
 from .._errors import CaviarWarning, DataError, ParameterError
 from .._typing import AnyArray, Array
+from ..data.lost_digits import refuse_lost_digits
 from ..data.non_numeric import MOST_CATEGORIES, too_many_values
 from ..data.row_numbers import numbers_rows, remark
+from ..data.rows import on_host
 from ..files.naming import listed
 from ..models.mixed_mixture import own_name
 from ._given_tables import is_coded
@@ -147,6 +149,16 @@ class Columns:
             else:
                 found[:, j] = _as_numbers(table, j, name)
         return found
+
+    def refuse_lost_digits(self, X: Any) -> None:
+        """Refuse columns of numbers of a table, as the user gave it, that lose their digits in double precision.
+
+        Raises
+        ------
+        DataError
+            If there is such a column.
+        """
+        refuse_lost_digits(on_host(X), "X", self.of_kind(NUMBER))
 
     def tell_of_row_numbers(self, rows: Any) -> None:
         """Warn of columns of numbers, in memory, that seem to number the rows.

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _errors as errors
 from .._typing import AnyArray, Array
 from ..data.frames import refuse_other_rows
+from ..data.lost_digits import refuse_lost_digits
 from ..data.rows import on_host
 from ..densities import MixtureDensity
 from ..engine.ascent.status import Status
@@ -165,6 +166,8 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             return X
         require_table(X)
         X = on_host(X)
+        if reset:
+            refuse_lost_digits(X, "X")
         rows = lazy_rows(X)
         if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
             return checked_rows(self, X, rows, reset=reset)  # type: ignore[return-value]

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from .._errors import DataError
 from .._typing import AnyArray
 from ..data import LazyTable, WordCounts
+from ..data.lost_digits import refuse_lost_digits
 from ..data.rows import on_host
 from ..datasets import Corpus
 from ._given_tables import quiet, require_table, validated, words_told
@@ -37,6 +38,8 @@ def rows_of_numbers(estimator: Any, X: Any, *, reset: bool) -> AnyArray:
     """
     require_table(X, _STACKED)
     X = on_host(X)
+    if reset:
+        refuse_lost_digits(X, "X")
     rows = lazy_rows(X)
     if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
         return np.asarray(

@@ -237,6 +237,7 @@ class MixedMixture(HasEvidence, MixtureEstimator):
         if reset:
             typed = columns_of_categories(X, self._names())
             self._keep_columns(Columns.of(table, self._names(), self.kinds, typed))
+            self._columns.refuse_lost_digits(X)
         numbers = self._columns.numbers(table)
         if reset:
             self._columns.tell_of_row_numbers(numbers)

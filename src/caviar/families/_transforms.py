@@ -165,7 +165,7 @@ class LogCholesky(Transform):
             change[b, a] += 0.5
             moved = lower @ (half * (inverse @ change @ inverse.swapaxes(-1, -2)))
             own = moved[..., i, j]
-            found[..., entry] = np.where(i == j, own / lower[..., i, j], own)
+            found[..., entry] = own / np.where(i == j, lower[..., i, j], 1.0)
         return found
 
     def _lower(self, vectors: Array) -> Array:

@@ -21,6 +21,7 @@ from ..data.frames import (
     without_absent,
 )
 from ..data.labels import TextLabels, sequences_of_texts, stated_order, text_labels, whole_texts
+from ..data.lost_digits import refuse_lost_digits
 from ..language import Constant, Data, Node, Variable
 from .axes import ModelAxes, NamedAxis, in_words, listed
 from .names import Names
@@ -108,6 +109,9 @@ def meet(axes: ModelAxes, leaves: Sequence[Variable], data: Any, known: Names | 
         return NamedData(data, known or data.names)
     if type(data) is dict and known is None and not axes.declared and _are_numbers(data):
         # arrays of numbers bring no names, and none are stated
+        for name, own in data.items():
+            if (own.dtype.kind in "iu" or own.dtype.itemsize > 8) and name not in axes.labels:
+                refuse_lost_digits(own, f"'{name}'")
         return NamedData(Placed(data), Names({}, {}))
     frame = None if isinstance(data, Mapping) else frame_of(data)
     if frame is not None:
@@ -144,6 +148,8 @@ def _with_columns(
     columns: dict[str, tuple[str, ...]] = {} if known is None else dict(known.columns)
     along: dict[NamedAxis, tuple[str, ...]] = {**axes.declared} if known is None else {**known.along}
     for name, value in data.items():
+        if known is None and name not in axes.labels:
+            refuse_lost_digits(value, f"'{name}'")
         node = axes.by_name.get(name)
         own = None if node is None or isinstance(value, np.ndarray) else frame_of(value)
         axis = None if node is None or own is None else axes.columns_axis(node)

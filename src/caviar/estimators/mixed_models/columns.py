@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..._errors import DataError
 from ..._typing import AnyArray, Array
 from ...data.frames import Frame, frame_of, has_dates, index_of, without_absent
 from ...data.labels import TextLabels, are_ordered, text_labels
+from ...data.lost_digits import refuse_lost_digits
 
 _SHOWN = 8
 """Names that a message lists at most."""
@@ -98,13 +100,14 @@ class Rows:
             )
         return found
 
-    def numbers(self, name: str) -> Array:
-        """Return a column of numbers, all of them finite.
+    def numbers(self, name: str, *, are_labels: bool = False) -> Array:
+        """Return a column of numbers, all of them finite; their last digits do not matter where they ``are_labels``.
 
         Raises
         ------
         DataError
-            If it has texts, dates, missing values or infinity; the message names the first row.
+            If it has texts, dates, missing values or infinity; the message names the first row. Or if its digits are
+            lost in double precision.
         """
         found = self.column(name)
         if has_dates(found):
@@ -116,6 +119,8 @@ class Rows:
             raise DataError(
                 f"'{name}' must have numbers; got {_first_strange(np.asarray(found, dtype=object))}"
             )
+        if not are_labels:
+            refuse_lost_digits(found, f"'{name}'")
         found = without_absent(found)
         values = np.asarray(found.to_numpy() if hasattr(found, "to_numpy") else found)
         try:
@@ -141,9 +146,12 @@ class Rows:
         found = self.column(name)
         texts = _date_labels(found) if has_dates(found) else text_labels(found, name)
         if texts is None:
-            values, whole = self.numbers(name), np.asarray(found)
+            values, whole = self.numbers(name, are_labels=True), np.asarray(found)
             # whole numbers as they are: two large ones may be the same number of double precision
-            own = whole if whole.dtype.kind in "iu" else values
+            are_whole = whole.dtype.kind in "iu" or (
+                whole.dtype.kind == "O" and all(isinstance(own, Integral) for own in whole)
+            )
+            own = whole if are_whole else values
             return np.array([_as_text(value) for value in own.tolist()], dtype=object), None
         absent = np.flatnonzero([own is None for own in texts.values])
         if len(absent):

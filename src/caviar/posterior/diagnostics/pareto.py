@@ -45,8 +45,9 @@ def smoothed(log_weights: Array) -> tuple[Array, float]:
     if len(tail) >= _FEWEST:
         shape, scale = fitted_pareto(np.exp(logs[tail]) - np.exp(cut))
         if np.isfinite(shape):
-            quantiles = pareto_quantiles((np.arange(len(tail)) + 0.5) / len(tail), shape, scale)
-            # no smoothed weight is larger than the largest of the draws
+            # no smoothed weight is larger than the largest of the draws, so it may overflow
+            with np.errstate(over="ignore"):
+                quantiles = pareto_quantiles((np.arange(len(tail)) + 0.5) / len(tail), shape, scale)
             logs[tail] = np.minimum(np.log(quantiles + np.exp(cut)), 0.0)
     return logs - np.logaddexp.reduce(logs), float(shape)
 
