@@ -151,6 +151,14 @@ def test_groups_that_differ_in_their_last_digits_stay_apart() -> None:
             assert found.tolist() == [str(int(number)) for number in groups]
 
 
+@pytest.mark.parametrize("kind", ["Arrow", "Polars", "Int64", "int64[pyarrow]"])
+def test_groups_stay_apart_beside_missing_ones(kind: str) -> None:
+    groups = [10**18 + 1, None, 10**18 + 2]
+    made = {"Arrow": pa.table, "Polars": pl.DataFrame}
+    table = made[kind]({"id": groups}) if kind in made else pd.DataFrame({"id": pd.array(groups, dtype=kind)})
+    assert Rows.of(table).labels_that_are_there("id").tolist() == [str(10**18 + 1), None, str(10**18 + 2)]
+
+
 X = cv.Normal("a", cv.Normal("mean", 0, 1e-6), cv.Gamma("precision", 1, 1), plates=cv.Plate("obs"))
 FITS = {
     "mixture": lambda: cv.BayesianGaussianMixture(1).fit(TABLES["pandas"]),

@@ -162,7 +162,7 @@ def _columns(value: Any, name: str, places: Container[int] | None) -> Iterator[t
         return
     table = _by_columns(value)
     for j, what, column in [(0, name, value)] if table is None else table:
-        own = _numbers(column) if places is None or j in places else None
+        own = numbers_that_are_there(column) if places is None or j in places else None
         if own is not None:
             yield what, own
 
@@ -213,7 +213,7 @@ def _by_columns(value: Any) -> Iterator[tuple[int, str, Any]] | None:
     return ((j, f"column {named(str(names[j]))}", columns[j]) for j in places)
 
 
-def _numbers(column: Any) -> AnyArray | None:
+def numbers_that_are_there(column: Any) -> AnyArray | None:
     """Return the numbers of a column that are there, without rounding; None where they have no more digits."""
     kind: Any = getattr(column, "dtype", getattr(column, "type", None))
     if isinstance(kind, np.dtype):

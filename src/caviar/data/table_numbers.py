@@ -56,17 +56,26 @@ class Rows:
 
 def reads_as_numbers(relation: Any, name: str) -> bool:
     """Return whether every entry of a column of texts reads as a number, unless it is missing."""
-    counts = f"count({identifier(name)}), count({as_number(name, 'varchar')})"
-    texts, numbers = relation.aggregate(counts).fetchall()[0]
-    return texts == numbers > 0
+    return _reads_as_numbers(relation, name)[0]
 
 
-def type_of_texts(relation: Any, name: str) -> str:
-    """Return DuckDB's type for the numbers of a column of texts: an integer only where doubles would round them."""
-    number, given = as_number(name, "varchar"), identifier(name)
-    (size,) = relation.aggregate(f"max(abs({number}))").fetchall()[0]
-    if not size or not LARGEST_WHOLE < size < np.inf:
-        return "DOUBLE"
+def _reads_as_numbers(relation: Any, name: str) -> tuple[bool, float]:
+    """Return whether the entries of a column of texts read as numbers, and the size of the largest."""
+    number = as_number(name, "varchar")
+    found = f"count({identifier(name)}), count({number}), max(abs({number}))"
+    texts, numbers, size = relation.aggregate(found).fetchall()[0]
+    return texts == numbers > 0, size or 0.0
+
+
+def type_of_texts(relation: Any, name: str) -> str | None:
+    """Return DuckDB's type for a column of texts that read as numbers, an integer only where doubles would round them.
+
+    None if they do not read as numbers.
+    """
+    given = identifier(name)
+    are_numbers, size = _reads_as_numbers(relation, name)
+    if not are_numbers or not LARGEST_WHOLE < size < np.inf:
+        return "DOUBLE" if are_numbers else None
     are_whole = f"bool_and(regexp_full_match(trim({given}), '[+-]?[0-9]+'))"
     for kind in ("BIGINT", "UBIGINT"):
         cast = f"bool_and(TRY_CAST({given} AS {kind}) IS NOT NULL) FILTER ({given} IS NOT NULL)"

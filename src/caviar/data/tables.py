@@ -21,7 +21,7 @@ from .._typing import AnyArray
 from ..files.whole import replacing
 from .parquet_pieces import read_footer
 from .table_files import ParquetFiles, TableFiles, as_number, find_files, identifier, refuse_twins
-from .table_numbers import Rows, Table, chosen, numbers_of, reads_as_numbers, type_of_texts
+from .table_numbers import Rows, Table, chosen, numbers_of, type_of_texts
 
 _LONGEST = 200
 _ADVICE = ("Possible", "Please try", "  file =")
@@ -215,11 +215,13 @@ def relation_of(connection: Any, files: TableFiles | None, sql: str | None) -> A
     if files is not None:
         relation = connection.sql(files.query)
         # What is a number throughout is one for the query too: CSV files are read as text.
-        columns = ", ".join(
-            f"{as_number(name, 'varchar', type_of_texts(relation, name))} AS {identifier(name)}"
-            if kind.id == "varchar" and reads_as_numbers(relation, name)
-            else identifier(name)
+        kinds = {
+            name: type_of_texts(relation, name) if kind.id == "varchar" else None
             for name, kind in zip(relation.columns, relation.types, strict=True)
+        }
+        columns = ", ".join(
+            identifier(name) if kind is None else f"{as_number(name, 'varchar', kind)} AS {identifier(name)}"
+            for name, kind in kinds.items()
         )
         relation.project(columns).create_view("data")
     result = connection.sql(sql)

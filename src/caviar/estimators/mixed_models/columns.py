@@ -16,7 +16,7 @@ from ..._errors import DataError
 from ..._typing import AnyArray, Array
 from ...data.frames import Frame, frame_of, has_dates, index_of, without_absent
 from ...data.labels import TextLabels, are_ordered, text_labels
-from ...data.lost_digits import refuse_lost_digits
+from ...data.lost_digits import numbers_that_are_there, refuse_lost_digits
 
 _SHOWN = 8
 """Names that a message lists at most."""
@@ -171,7 +171,11 @@ class Rows:
         values = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
         is_there = np.array([own is not None and own == own for own in values.tolist()], dtype=bool)
         labels = np.full(len(values), None, dtype=object)
-        labels[is_there] = Rows({name: np.asarray(found)[is_there]}).labels(name)[0]
+        # NumPy would round large whole numbers beside missing ones
+        own = numbers_that_are_there(found)
+        if own is None or len(own) != np.count_nonzero(is_there):
+            own = np.asarray(found)[is_there]
+        labels[is_there] = Rows({name: own}).labels(name)[0]
         return labels
 
     def are_ordered(self, name: str) -> bool:
