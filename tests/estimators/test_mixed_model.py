@@ -369,18 +369,19 @@ def test_functions_of_columns_leave_out_rows_without_weight(effects):
     np.testing.assert_allclose(weighted.fixef(), without.fixef(), rtol=1e-6)
 
 
-def test_predictions_of_few_rows_are_as_narrow_as_the_page_says():
+@pytest.mark.parametrize("n", [4, 12])
+def test_predictions_of_few_rows_are_integrated_over_the_noise(n):
     """By quadrature over the noise, given which everything is Normal."""
     generator = np.random.default_rng(2)
-    x = generator.normal(size=12)
-    y = x + generator.normal(size=12)
-    (lower,), (upper,) = cv.MixedModel("y ~ x").fit({"y": y, "x": x}).predict({"x": x[:1]}).interval()
-    X, scale = np.c_[np.ones(12), x - x.mean()], 2.5 * y.std()
+    x = generator.normal(size=n)
+    y = x + generator.normal(size=n)
+    told = cv.MixedModel("y ~ x").fit({"y": y, "x": x}).predict({"x": x[:1]})
+    X, scale = np.c_[np.ones(n), x - x.mean()], 2.5 * y.std()
     prior, at = np.diag([scale, scale / x.std()]) ** 2, X[0]
-    sigmas = y.std() * np.exp(np.linspace(-4.0, 3.0, 301))
+    sigmas = y.std() * np.exp(np.linspace(-6.0, 5.0, 301))
     logs, means, sds = np.empty((3, len(sigmas)))
     for place, sigma in enumerate(sigmas):
-        marginal = stats.multivariate_normal(np.full(12, y.mean()), sigma**2 * np.eye(12) + X @ prior @ X.T)
+        marginal = stats.multivariate_normal(np.full(n, y.mean()), sigma**2 * np.eye(n) + X @ prior @ X.T)
         logs[place] = marginal.logpdf(y) + stats.t.logpdf(sigma / y.std(), 4) + np.log(sigma)
         gain = np.linalg.solve(marginal.cov_object.covariance, X @ prior @ at)
         means[place] = y.mean() + gain @ (y - y.mean())
@@ -388,8 +389,11 @@ def test_predictions_of_few_rows_are_as_narrow_as_the_page_says():
     weights = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
     ends = np.linspace(y.mean() - 10 * y.std(), y.mean() + 10 * y.std(), 2001)
     below = stats.norm.cdf((ends[:, None] - means) / sds) @ weights
-    exact = np.interp([0.025, 0.975], below, ends)
-    assert (upper - lower) / np.diff(exact)[0] == pytest.approx(0.95, abs=0.02)
+    exact = np.interp([0.025, 0.1, 0.9, 0.975], below, ends)
+    width = exact[3] - exact[0]
+    np.testing.assert_allclose(told.quantile([0.025, 0.1, 0.9, 0.975])[:, 0], exact, atol=0.004 * width)
+    sd = np.sqrt(weights @ (sds**2 + (means - weights @ means) ** 2))
+    assert told.sd[0] == pytest.approx(sd, rel=0.01)
 
 
 def test_bad_weights_are_refused():

@@ -240,7 +240,7 @@ def test_conjugate_regression_is_student_t():
 def test_regression_formula_far_from_the_origin():
     # the variance of the mean is 1e-12 of its square: it must not be the difference of two squares
     leaf, data, _ = regression()
-    posterior = cv.Model(leaf).fit(data, factors="apart")
+    posterior = cv.Model(leaf).fit(data, factors="apart", uncertainty="mean_field")
     w, noise, rows = posterior["w"], posterior["tau"], np.array([[1e6, 1.0], [1.0, -1e8]])
     found = posterior.predict({"X": rows})["y"]
     variance = np.einsum("nd,de,ne->n", rows, w.covariance, rows) + noise.rate / (noise.shape - 1)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._errors import DataError, ModelError, ParameterError
+from .._errors import CaviarError, DataError, ModelError, ParameterError
 from .._typing import AnyArray, Array
 from ..engine.ascent.problem import Problem
 from ..engine.compiled.stated_priors import stated_prior
@@ -611,6 +611,14 @@ class Responds(Factored):
     @abstractmethod
     def _refuse_other_data(self, elbo: float | None) -> None:
         """Refuse data for which q has another ELBO than for those of the fit."""
+
+    def _smallest_eigenvalue(self, data: Any, sample_weight: Any) -> tuple[float | None, str]:
+        """Return the smallest eigenvalue of linear response and its direction; none if there is no linear response."""
+        try:
+            response = self.linear_response(data, sample_weight=sample_weight)
+            return response.smallest_eigenvalue, response.weakest_direction
+        except (CaviarError, np.linalg.LinAlgError):
+            return None, ""
 
     def linear_response(
         self, data: Any, *, sample_weight: Any = None, executor: Any = None
