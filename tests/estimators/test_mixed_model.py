@@ -396,6 +396,21 @@ def test_predictions_of_few_rows_are_integrated_over_the_noise(n):
     assert told.sd[0] == pytest.approx(sd, rel=0.01)
 
 
+def test_predictions_of_few_rows_with_groups_say_that_they_may_be_too_narrow():
+    generator = np.random.default_rng(0)
+    x, g = generator.normal(size=60), np.arange(60) % 20
+    y = x + g % 3 + generator.normal(size=60)
+    told = {}
+    for name, n, of in (("rows", 12, g % 3), ("groups", 60, g % 4), ("neither", 60, g)):
+        table = {"x": x[:n], "y": y[:n], "g": of[:n]}
+        told[name] = cv.MixedModel("y ~ x + (1 | g)", uncertainty="mean_field").fit(table).predict(table)
+    assert "\nThese intervals may be too narrow, because there are few rows" in str(told["rows"])
+    assert "<p>These intervals may be too narrow" in told["rows"]._repr_html_()
+    assert "\nThose of new groups may be too narrow" in str(told["groups"])
+    assert "narrow" not in str(told["neither"])
+    assert not cv.MixedModel("y ~ x").fit({"x": x[:4], "y": y[:4]}).predict({"x": [1.0]}).remark
+
+
 def test_bad_weights_are_refused():
     with pytest.raises(cv.DataError, match="sample_weight must be finite and not negative"):
         cv.MixedModel("y ~ x").fit(schools(), sample_weight=-np.ones(len(schools())))

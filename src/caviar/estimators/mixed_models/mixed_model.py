@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,7 +30,7 @@ from .formula import Formula, read
 from .information import covariance_at_mode
 from .origins import means_of
 from .statement import MATRIX, Block, Design, check_design, check_response, design_of, is_precision, stated
-from .summary import AT_MODE, MixedSummary, rows_of, threshold_rows, title_of, with_thresholds
+from .summary import AT_MODE, MixedSummary, remark_on_few, rows_of, threshold_rows, title_of, with_thresholds
 
 _GROUPS = ("known", "new")
 _SIZES = (0.02, 1000.0)
@@ -331,7 +331,10 @@ class MixedModel(HasEvidence):
         check_is_fitted(self)
         require_choice("groups", groups, _GROUPS)
         known = self._known(Rows.of(X), groups=groups, may_lack=True)
-        return self.posterior_.predict(known)[self._formula.response]
+        told = self.posterior_.predict(known)[self._formula.response]
+        has_groups = self.family == "gaussian" and bool(self.groups_)
+        remark = remark_on_few(self.n_rows_ - len(self.names_), self.groups_) if has_groups else ""
+        return replace(told, remark=remark)
 
     def predict_proba(self, X: Any, *, groups: str = "known") -> Any:
         """Return the probabilities of the categories of the response, a pandas DataFrame with a column for each.

@@ -21,6 +21,10 @@ from .origins import figures_of
 from .spreads import spread_of
 from .statement import Block
 
+_FEW_ROWS, _FEW_GROUPS = 20, 10
+"""Rows beyond the common effects, and groups, up to which 95% intervals from the factors are about a twentieth or more
+too narrow."""
+
 
 @dataclass(frozen=True)
 class MixedRow:
@@ -173,4 +177,18 @@ def title_of(estimator: Any, sizes: Mapping[str, int]) -> tuple[str, ...]:
         f"{estimator.formula}, family {estimator.family}",
         f"{estimator.n_rows_:,} rows{'; groups: ' if groups else ''}{groups}",
         f"ELBO {posterior.elbo:.3f} nats, {posterior.status.value} (iterations: {posterior.n_iter})",
+    )
+
+
+def remark_on_few(n_rows: int, groups: Mapping[str, Sequence[str]]) -> str:
+    """Return a sentence on predictions from few rows or groups; empty if both are many."""
+    fewest = min(map(len, groups.values()))
+    if n_rows > _FEW_ROWS and fewest > _FEW_GROUPS:
+        return ""
+    whose, few = (
+        ("These intervals", "few rows") if n_rows <= _FEW_ROWS else ("Those of new groups", "few groups")
+    )
+    return (
+        f"{whose} may be too narrow, because there are {few}: predictions with groups use the factors of the fit, not "
+        f"the integrated figures of the summary."
     )

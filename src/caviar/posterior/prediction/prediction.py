@@ -196,6 +196,8 @@ class Prediction:
         Names of the entries of a vector, or of the categories; None for numbers.
     index
         Index of the rows of a pandas DataFrame; None if the data had no index.
+    remark
+        A sentence on how far the intervals can be relied on, which is printed below the table; empty if there is none.
 
     Examples
     --------
@@ -222,6 +224,7 @@ class Prediction:
     is_label: bool = False
     names: Sequence[str] | None = field(default=None, kw_only=True)
     index: Any = field(default=None, kw_only=True)
+    remark: str = field(default="", kw_only=True)
 
     @classmethod
     def of_parts(
@@ -442,13 +445,14 @@ class Prediction:
         if self.mean.ndim == 0 or self.mean.ndim > 2:
             return repr(self)
         cells = list(self._cells())
-        return text_table(cells, left={0, len(cells[0]) - 1} if "interval" in cells[0][-1] else {0})
+        table = text_table(cells, left={0, len(cells[0]) - 1} if "interval" in cells[0][-1] else {0})
+        return f"{table}\n{self.remark}" if self.remark else table
 
     def _repr_html_(self) -> str:
         """Return the first rows as a table, for a notebook."""
         if self.mean.ndim == 0 or self.mean.ndim > 2:
             return f"<pre>{escape(repr(self))}</pre>"
-        return html_table(list(self._cells()))
+        return html_table(list(self._cells())) + (f"<p>{escape(self.remark)}</p>" if self.remark else "")
 
 
 def _figure(value: Any) -> str:
