@@ -197,7 +197,7 @@ class Prediction:
     index
         Index of the rows of a pandas DataFrame; None if the data had no index.
     remark
-        A sentence on how far the intervals can be relied on, which is printed below the table; empty if there is none.
+        A sentence on why the intervals may be wrong, which is printed below the table; empty if nothing says so.
 
     Examples
     --------
