@@ -215,6 +215,8 @@ def _batch(
         return None, groups
     if why_not_grouped(one) or not follows_from_labels(one) or _has_other_size(one, counts):
         return None, groups
+    if _has_categories(one, values):
+        return None, groups
     data_of_all = Groups(values, counts, differences.constants, differences.floors)
     problem = GroupedProblem(one, repeated(stated.point), data_of_all)
     own = statements.lengths
@@ -235,6 +237,13 @@ def _has_other_size(one: Problem, counts: AnyArray) -> bool:
     """Whether some groups have other numbers of rows than the model says."""
     row = one.bound.data_plate
     return row is not None and row.size is not None and bool((counts != row.size).any())
+
+
+def _has_categories(one: Problem, values: Mapping[str, AnyArray]) -> bool:
+    """Whether some columns are of categories, of which k-means often finds no clusters."""
+    observed = [node for node in one.bound.observed if node.name in values]
+    rows = [(node, values[node.name][:1, :1].astype(np.float64)) for node in observed]
+    return any(node.evened(own).shape != own.shape for node, own in rows)
 
 
 class _Told:
