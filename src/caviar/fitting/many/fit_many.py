@@ -234,8 +234,13 @@ def _batch(
 
 
 def _has_other_size(one: Problem, counts: AnyArray) -> bool:
-    """Whether some groups have other numbers of rows than the model says."""
+    """Whether some groups have other numbers of rows than the model says, or than others where rows have columns.
+
+    Rows that some groups lack are counted by column then, which is a sum of another shape than that of one group.
+    """
     row = one.bound.data_plate
+    if counts.min() < counts.max() and any(len(own.plates) > 1 for own in one.bound.observed):
+        return True
     return row is not None and row.size is not None and bool((counts != row.size).any())
 
 
