@@ -14,8 +14,14 @@ from caviar.engine.groups.side_by_side import SideBySide
 
 from .sets.statements import Statement
 
-_CHUNK, _HELD = 4, [105, 107, 109, 112, 115, 127, 138, 140, 150, 156, 164]
-"""Seeds that one quick test tries, and those of small statements that a batch holds."""
+_HELD = [105, 107, 109, 112, 115, 127, 138, 140, 150, 156, 164]
+"""Seeds of small statements that a batch holds."""
+
+_REFUSED = [202, 214, 232, 246, 252, 281]
+"""Those that end with an error, or elsewhere, in a batch that does not refuse them."""
+
+_CHUNK = 4
+"""Seeds that a slow test tries."""
 
 
 @pytest.fixture
@@ -69,11 +75,9 @@ def test_iterations_of_a_batch_are_those_of_each_start(seed, both):
     assert _checked(Statement(seed), both) == 1
 
 
-@pytest.mark.parametrize("first", range(116, 156, _CHUNK))
-def test_a_statement_is_refused_as_a_batch_or_held(first, both):
-    for stated in map(_statement, range(first, first + _CHUNK)):
-        if stated is not None and stated.n <= 20:
-            _checked(stated, both)
+@pytest.mark.parametrize("seed", _REFUSED)
+def test_a_statement_is_refused_as_a_batch(seed, both):
+    assert _checked(Statement(seed), both) == 0
 
 
 @pytest.mark.slow
