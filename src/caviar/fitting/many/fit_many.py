@@ -213,9 +213,7 @@ def _batch(
         one = assembled(stated.model, data.tables[groups[0]], stated.point)
     except CaviarError:
         return None, groups
-    if why_not_grouped(one) or not follows_from_labels(one) or _has_other_size(one, counts):
-        return None, groups
-    if _has_categories(one, values):
+    if why_not_grouped(one) or not follows_from_labels(one) or _is_unlike(one, counts, values):
         return None, groups
     data_of_all = Groups(values, counts, differences.constants, differences.floors)
     problem = GroupedProblem(one, repeated(stated.point), data_of_all)
@@ -231,6 +229,11 @@ def _batch(
         return None, groups
     made = Batch(groups[places], places, problem.factors(ends.vector, places), ends)
     return made, groups[~ends.has_settled]
+
+
+def _is_unlike(one: Problem, counts: AnyArray, values: Mapping[str, AnyArray]) -> bool:
+    """Whether the rows of these groups are such as no batch has."""
+    return _has_other_size(one, counts) or _has_categories(one, values)
 
 
 def _has_other_size(one: Problem, counts: AnyArray) -> bool:
