@@ -168,3 +168,39 @@ def test_the_line_goes_on_within_one_batch(
     assert len(shown) > 3
     assert any(0 < int(done) < 20 for done in shown)
     assert shown[-1] == "20"
+
+
+def test_tables_of_categories_are_fitted_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    row, k = cv.Plate("row"), cv.Plate("k", 2)
+    z = cv.Categorical("z", cv.Dirichlet("p", np.ones(2)), plates=row)
+    tables_of_k = {name: cv.Dirichlet(f"{name}.t", np.ones(3), plates=k) for name in "xyw"}
+    model = cv.Model(*[cv.Categorical(name, own[z], plates=row) for name, own in tables_of_k.items()])
+    kinds = [rng.integers(2, size=40 + group) for group in range(4)]
+    tables = [
+        {
+            name: np.where(rng.random(own.size) < 0.15, rng.integers(3, size=own.size), 2 * own)
+            for name in "xyw"
+        }
+        for own in kinds
+    ]
+    fits = cv.fit_many(model, tables, seed=0, tol=1e-9)
+    assert not fits.is_batched.any()
+    singly = [model.fit(own, seed=0, tol=1e-9).elbo for own in tables]
+    np.testing.assert_allclose([own.elbo for own in fits], singly, rtol=1e-7)
+
+
+@pytest.mark.parametrize("has_columns", [False, True])
+def test_rows_of_columns_are_a_batch_where_groups_have_as_many(has_columns: bool) -> None:
+    """A plate of columns, or of sites at which the rate is the same; each fit has the ELBO of its own posterior."""
+    rng = np.random.default_rng(0)
+    row, k, column = cv.Plate("row"), cv.Plate("k", 2), cv.Plate("column", 3)
+    z = cv.Categorical("z", cv.Dirichlet("p", np.ones(2)), plates=row)
+    rate = cv.Gamma("rate", 1, 0.2, plates=(k, column) if has_columns else k)
+    model = cv.Model(cv.Poisson("x", rate[z], plates=(row, column)))
+    for sizes in ([20, 20, 20, 20], [20, 21, 22, 23]):
+        tables = [{"x": rng.poisson(2 + 9 * rng.integers(2, size=(n, 1)), size=(n, 3))} for n in sizes]
+        fits = cv.fit_many(model, tables, seed=0)
+        assert fits.is_batched.all() == (len(set(sizes)) == 1)
+        for fit, own in zip(fits, tables, strict=True):
+            assert model.fit(own, init=fit, max_iter=0).elbo == pytest.approx(fit.elbo, rel=1e-9)

@@ -213,7 +213,7 @@ def _batch(
         one = assembled(stated.model, data.tables[groups[0]], stated.point)
     except CaviarError:
         return None, groups
-    if why_not_grouped(one) or not follows_from_labels(one) or _has_other_size(one, counts):
+    if why_not_grouped(one) or not follows_from_labels(one) or _is_unlike(one, counts, values):
         return None, groups
     data_of_all = Groups(values, counts, differences.constants, differences.floors)
     problem = GroupedProblem(one, repeated(stated.point), data_of_all)
@@ -231,10 +231,27 @@ def _batch(
     return made, groups[~ends.has_settled]
 
 
+def _is_unlike(one: Problem, counts: AnyArray, values: Mapping[str, AnyArray]) -> bool:
+    """Whether the rows of these groups are such as no batch has."""
+    return _has_other_size(one, counts) or _has_categories(one, values)
+
+
 def _has_other_size(one: Problem, counts: AnyArray) -> bool:
-    """Whether some groups have other numbers of rows than the model says."""
+    """Whether some groups have other numbers of rows than the model says, or than others where rows have columns.
+
+    Rows that some groups lack are counted by column then, which is a sum of another shape than that of one group.
+    """
     row = one.bound.data_plate
+    if counts.min() < counts.max() and any(len(own.plates) > 1 for own in one.bound.observed):
+        return True
     return row is not None and row.size is not None and bool((counts != row.size).any())
+
+
+def _has_categories(one: Problem, values: Mapping[str, AnyArray]) -> bool:
+    """Whether some columns are of categories, of which k-means often finds no clusters."""
+    observed = [node for node in one.bound.observed if node.name in values]
+    rows = [(node, values[node.name][:1, :1].astype(np.float64)) for node in observed]
+    return any(node.evened(own).shape != own.shape for node, own in rows)
 
 
 class _Told:
