@@ -119,9 +119,9 @@ def _entries(setting: Setting, product: Product, values: _Values) -> _Entries | 
     if product.leaf not in values:
         return None
     whole, plates = values[product.leaf]
-    left = residuals(setting, product, whole, plates[1:])
+    left = residuals(setting, product.leaf, product.addend, whole, plates[1:])
     rows, columns = (
-        _repetitions(setting, side, left.shape, plates) for side in (product.given, product.other)
+        repetitions(setting, side, left.shape, plates) for side in (product.given, product.other)
     )
     if rows is None or columns is None:
         return None
@@ -130,7 +130,7 @@ def _entries(setting: Setting, product: Product, values: _Values) -> _Entries | 
     return _Entries(product, places, *(own.ravel()[places] for own in (rows, columns, left, weights)))
 
 
-def _repetitions(
+def repetitions(
     setting: Setting, side: Side, shape: tuple[int, ...], plates: Sequence[Plate]
 ) -> AnyArray | None:
     """Return the repetition of a side that belongs to each value of a leaf; None if it is not known."""
@@ -155,7 +155,7 @@ def _blocks(setting: Setting, entries: Sequence[_Entries]) -> Iterator[list[_Ent
     if labels is None:
         yield list(entries)
         return
-    n_each = setting.n_repetitions(entries[0].product.given.variable) // setting.sample.n_rows
+    n_each = setting.nrepetitions(entries[0].product.given.variable) // setting.sample.n_rows
     for label in np.unique(labels):
         yield [own.only(labels[own.rows // n_each] == label) for own in entries]
 
@@ -166,7 +166,7 @@ def _table(setting: Setting, entries: Sequence[_Entries]) -> tuple[Table | None,
         return None, (np.zeros(0), np.zeros(0))
     product = entries[0].product
     scaled = [own.values / _spread(own, entries) for own in entries]
-    n_columns = [setting.n_repetitions(own.product.other.variable) for own in entries]
+    n_columns = [setting.nrepetitions(own.product.other.variable) for own in entries]
     starts = np.cumsum([0, *n_columns])[:-1]
     columns, column = np.unique(
         np.concatenate([own.columns + start for own, start in zip(entries, starts, strict=True)]),
