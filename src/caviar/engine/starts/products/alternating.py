@@ -58,7 +58,7 @@ class Cells:
     values, weights
         Of the cells.
     variances
-        Prior variance of the factors of each way; those they have count where none is known.
+        Of the factors of each way, by which they are shrunk.
     is_positive
         Whether the factors of each way are not negative.
     """
@@ -68,7 +68,7 @@ class Cells:
     sizes: Sequence[int]
     values: Array
     weights: Array
-    variances: Sequence[float | None]
+    variances: Sequence[float]
     is_positive: Sequence[bool]
 
 
@@ -97,9 +97,10 @@ def _beginnings(cells: Cells, size: int, number: int, rng: np.random.Generator) 
     """Return factors to begin with: the first ones along which the table has most, the others by chance."""
     found = []
     for way, n_places in enumerate(cells.sizes):
-        own = rng.normal(size=(n_places, number, size))
+        width = cells.variances[way] ** 0.5
+        own = width * rng.normal(size=(n_places, number, size))
         left = _leading_of(cells, way, min(size, n_places), rng)
-        own[:, 0, : left.shape[1]] = left * np.sqrt(n_places)
+        own[:, 0, : left.shape[1]] = left * (width * np.sqrt(n_places))
         found.append(np.abs(own) if cells.is_positive[way] else own)
     return found
 
@@ -140,8 +141,7 @@ def _regressed(cells: Cells, sums: csr_array, factors: Factors, way: int, noise:
     n_cells, number, size = others.shape
     squares = sums @ (weighted[..., :, None] * others[..., None, :]).reshape(n_cells, -1)
     linear = sums @ (weighted * cells.values[:, None, None]).reshape(n_cells, -1)
-    variance = cells.variances[way] or np.square(factors[way]).mean(axis=(0, 2))
-    ridge = np.maximum(noise / np.maximum(variance, np.finfo(float).tiny), np.finfo(float).tiny)
+    ridge = np.maximum(noise / cells.variances[way], np.finfo(float).tiny)
     squares = squares.reshape(-1, number, size, size) + ridge[:, None, None] * np.eye(size)
     found = np.linalg.solve(squares, linear.reshape(-1, number, size, 1))[..., 0]
     if not cells.is_positive[way]:
@@ -151,8 +151,8 @@ def _regressed(cells: Cells, sums: csr_array, factors: Factors, way: int, noise:
 
 
 def _in_balance(cells: Cells, factors: Factors) -> Factors:
-    """Return the same products of factors that are as wide for each way, in units of their priors."""
-    units = [own**0.5 if own else 1.0 for own in cells.variances]
+    """Return the same products of factors that are as wide for each way, in their units."""
+    units = np.sqrt(cells.variances)
     widths = [np.sqrt(np.square(own).mean(axis=0)) / unit for own, unit in zip(factors, units, strict=True)]
     common = np.prod(widths, axis=0) ** (1 / len(widths))
     return [

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize import brentq, linear_sum_assignment
 
 from ...._typing import Array
 from ....language import HalfNormal, Normal, Plate, Variable
@@ -48,7 +48,9 @@ def factors_of(setting: Setting, rng: np.random.Generator) -> dict[Variable, Arr
     """
     found: dict[Variable, Array] = {}
     for leaf in setting.problem.compiled.sources:
-        blocks = _blocks(setting, leaf) if isinstance(leaf, Variable) else []
+        if not isinstance(leaf, Normal):
+            continue
+        blocks = _blocks(setting, leaf)
         read = sampled_values(setting.problem, setting.sample, leaf) if blocks else None
         if read is None:
             continue
@@ -65,12 +67,12 @@ def factors_of(setting: Setting, rng: np.random.Generator) -> dict[Variable, Arr
     return found
 
 
-def _blocks(setting: Setting, leaf: Variable) -> list[_Block]:
+def _blocks(setting: Setting, leaf: Normal) -> list[_Block]:
     """Return the products of a leaf with several ways, those along the same ones together, the most first."""
     stated = sum_of(leaf)
     blocks: dict[object, _Block] = {}
     met: set[Variable] = set()
-    for addend in () if stated is None or not isinstance(leaf, Normal) else stated.addends:
+    for addend in () if stated is None else stated.addends:
         sides = free_sides(setting.problem, leaf, addend)
         variables = {side.variable for side in sides}
         if len(sides) < _FEWEST_WAYS or variables & met or not all(map(_is_number, variables)):
@@ -89,8 +91,8 @@ def _is_number(variable: Variable) -> bool:
 
 def _way(side: Side) -> tuple[object, ...]:
     """Return along what a number is repeated, and how it is chosen there."""
-    plates = sorted(plate.name for plate in side.variable.plates)
-    return (*plates, "" if side.index is None else side.index.name, isinstance(side.variable, HalfNormal))
+    plates = tuple(sorted(plate.name for plate in side.variable.plates))
+    return plates, "" if side.index is None else side.index.name, isinstance(side.variable, HalfNormal)
 
 
 def _cells(setting: Setting, block: _Block, values: Array, plates: Sequence[Plate]) -> Cells | None:
@@ -103,15 +105,26 @@ def _cells(setting: Setting, block: _Block, values: Array, plates: Sequence[Plat
     known = [own.ravel()[seen] for own in places if own is not None]
     if len(known) < len(places) or not len(seen) or not np.any(values.ravel()[seen]):
         return None
+    left = values.ravel()[seen]
     return Cells(
         seen,
         known,
         [setting.n_repetitions(side.variable) for side in sides],
-        values.ravel()[seen],
+        left,
         weights[seen],
-        [side.variance for side in sides],
+        _wide_enough([side.variance for side in sides], float(np.square(left).mean())),
         [isinstance(side.variable, HalfNormal) for side in sides],
     )
+
+
+def _wide_enough(variances: Sequence[float | None], square: float) -> list[float]:
+    """Return variances of the sides of a product, those that are known or more, that allow for a mean square of it."""
+    known = [own for own in variances if own is not None]
+    missing = square / float(np.prod(known))
+    if len(known) < len(variances):
+        each = missing ** (1 / (len(variances) - len(known)))
+        return [each if own is None else own for own in variances]
+    return [own * max(1.0, missing) ** (1 / len(known)) for own in known]
 
 
 def _take_away(values: Array, cells: Cells, factors: Sequence[Array]) -> None:
@@ -121,24 +134,40 @@ def _take_away(values: Array, cells: Cells, factors: Sequence[Array]) -> None:
 
 
 def _shared_out(setting: Setting, block: _Block, factors: Sequence[Array]) -> dict[Variable, Array]:
-    """Return the values of the numbers of each product, as wide as they are at the optimum, nearly."""
+    """Return the values of the numbers of each product, as wide as they are at the optimum, nearly.
+
+    Each component is in the product whose prior it fits best.
+    """
     found: dict[Variable, Array] = {}
-    for component, (addend, sides) in enumerate(zip(block.addends, block.sides, strict=True)):
-        own = [factor[:, component] for factor in factors]
-        widths = [float(np.sqrt(np.square(each).mean())) for each in own]
-        size = float(np.prod(widths)) / abs(addend.coefficient)
-        if not size > 0:
-            widths, wanted = [1.0] * len(own), [1.0] * len(own)
-        else:
-            wanted = _widths(size, [side.variance for side in sides], [len(each) for each in own])
-        if addend.coefficient < 0:
-            wanted[0] *= -1.0
-        for side, each, width, to in zip(sides, own, widths, wanted, strict=True):
-            found[side.variable] = (each * (to / width)).reshape(setting.sizes_of(side.variable))
+    numbers = [len(own) for own in factors]
+    variances = [[side.variance for side in sides] for sides in block.sides]
+    widths = np.stack([np.sqrt(np.square(own).mean(axis=0)) for own in factors])
+    sizes = np.maximum(widths.prod(axis=0), np.finfo(float).tiny)
+    wanted = [
+        [widths_of_sides(size / abs(addend.coefficient), own, numbers) for size in sizes.tolist()]
+        for addend, own in zip(block.addends, variances, strict=True)
+    ]
+    gains = [
+        [_gain(each, own, numbers) for each in several]
+        for several, own in zip(wanted, variances, strict=True)
+    ]
+    for product, component in zip(*linear_sum_assignment(gains, maximize=True), strict=True):
+        to = np.sign(block.addends[product].coefficient), *[1.0] * (len(numbers) - 1)
+        for way, side in enumerate(block.sides[product]):
+            width = wanted[product][component][way] * to[way]
+            own = factors[way][:, component] * (width / max(widths[way, component], np.finfo(float).tiny))
+            found[side.variable] = own.reshape(setting.sizes_of(side.variable))
     return found
 
 
-def _widths(size: float, variances: Sequence[float | None], numbers: Sequence[int]) -> list[float]:
+def _gain(widths: Sequence[float], variances: Sequence[float | None], numbers: Sequence[int]) -> float:
+    """Return what a component adds to the ELBO in the place of a product, beside what is the same in all places."""
+    squares = [own**2 / v for own, v in zip(widths, variances, strict=True) if v is not None]
+    known = [number for number, v in zip(numbers, variances, strict=True) if v is not None]
+    return float(np.dot(known, 0.5 * (np.log(squares) - squares))) if known else 0.0
+
+
+def widths_of_sides(size: float, variances: Sequence[float | None], numbers: Sequence[int]) -> list[float]:
     r"""Return the roots of the mean squares of numbers at the optimum, nearly, whose product is ``size``.
 
     Each side pays for its mean squares, and its posterior is narrower the larger the others' are. So the ELBO is
@@ -152,9 +181,12 @@ def _widths(size: float, variances: Sequence[float | None], numbers: Sequence[in
         return [each if own is None else own**0.5 for own in variances]
     prior, counts = np.array(known), np.array(numbers, dtype=np.float64)
 
+    def squares(above: float) -> Array:
+        return prior * ((counts - counts.min() + above) / counts)
+
     def excess(above: float) -> float:
-        return float(0.5 * np.log(prior * (1 + (above - counts.min()) / counts)).sum() - np.log(size))
+        return float(0.5 * np.log(squares(above)).sum() - np.log(size))
 
     low, high = np.finfo(float).tiny, counts.max() * (1 + size ** (2 / len(prior)) / prior.min())
     above = brentq(excess, low, high) if excess(low) < 0 < excess(high) else counts.min()
-    return np.sqrt(prior * (1 + (above - counts.min()) / counts)).tolist()
+    return np.sqrt(squares(above)).tolist()

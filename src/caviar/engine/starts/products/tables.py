@@ -155,7 +155,7 @@ def _blocks(setting: Setting, entries: Sequence[_Entries]) -> Iterator[list[_Ent
     if labels is None:
         yield list(entries)
         return
-    n_each = setting.nrepetitions(entries[0].product.given.variable) // setting.sample.n_rows
+    n_each = setting.n_repetitions(entries[0].product.given.variable) // setting.sample.n_rows
     for label in np.unique(labels):
         yield [own.only(labels[own.rows // n_each] == label) for own in entries]
 
@@ -166,7 +166,7 @@ def _table(setting: Setting, entries: Sequence[_Entries]) -> tuple[Table | None,
         return None, (np.zeros(0), np.zeros(0))
     product = entries[0].product
     scaled = [own.values / _spread(own, entries) for own in entries]
-    n_columns = [setting.nrepetitions(own.product.other.variable) for own in entries]
+    n_columns = [setting.n_repetitions(own.product.other.variable) for own in entries]
     starts = np.cumsum([0, *n_columns])[:-1]
     columns, column = np.unique(
         np.concatenate([own.columns + start for own, start in zip(entries, starts, strict=True)]),
