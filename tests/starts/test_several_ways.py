@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import minimize
 
 import caviar as cv
-from caviar.engine.starts.products.alternating import Cells, alternated
-from caviar.engine.starts.products.several_ways import widths_of_sides
+from caviar.engine.starts.products.several.alternating import Cells, alternated
+from caviar.engine.starts.products.several.ways import widths_of_sides
 from starts.registry import CASES
 
 

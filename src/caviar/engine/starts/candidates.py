@@ -23,7 +23,7 @@ from .products.indicators import indicators_of
 from .products.labels import labels_of_products
 from .products.scales import balanced
 from .products.scores import scores_of
-from .products.several_ways import factors_of
+from .products.several.ways import factors_of
 from .products.statement import multiplies_chains
 
 

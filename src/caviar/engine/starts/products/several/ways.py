@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq, linear_sum_assignment
 
-from ...._typing import Array
-from ....language import HalfNormal, Normal, Plate, Variable
-from ....language.algebra import Addend
+from ....._typing import Array
+from .....language import HalfNormal, Normal, Plate, Variable
+from .....language.algebra import Addend
+from ..columns import Setting, sampled_values
+from ..residuals import residuals
+from ..statement import Side, free_sides, sum_of
+from ..tables import repetitions
 from .alternating import Cells, alternated, is_too_large
-from .columns import Setting, sampled_values
-from .residuals import residuals
-from .statement import Side, free_sides, sum_of
-from .tables import repetitions
 
 _FEWEST_WAYS = 3
 """Locations of a product that has several ways."""

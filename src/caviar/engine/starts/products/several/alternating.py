@@ -18,8 +18,8 @@ from typing import TypeAlias
 import numpy as np
 from scipy.sparse import csr_array
 
-from ...._typing import AnyArray, Array
-from .low_rank import leading
+from ....._typing import AnyArray, Array
+from ..low_rank import leading
 
 Factors: TypeAlias = list[Array]
 """For each way the factors of its places, (places, beginnings, components)."""
