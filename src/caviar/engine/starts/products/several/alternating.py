@@ -33,6 +33,9 @@ _NUMBERS = 4_000_000
 _FIRST_SWEEPS, _MORE_SWEEPS = 30, 150
 """Sweeps of all beginnings, and of the best one of them after that."""
 
+_MOST_NUMBERS = 2e8
+"""Numbers of all sweeps of the best one together, where those are fewer."""
+
 _SETTLED = 1e-5
 """Relative change of the residual in a sweep that ends them."""
 
@@ -89,7 +92,8 @@ def alternated(cells: Cells, size: int, rng: np.random.Generator) -> list[Array]
     factors, noise = _swept(cells, sums, begun, start, _FIRST_SWEEPS)
     best = int(np.argmin(noise))
     factors = [own[:, [best]] for own in factors]
-    factors, _ = _swept(cells, sums, factors, noise[[best]], _MORE_SWEEPS)
+    n_more = min(_MORE_SWEEPS, int(_MOST_NUMBERS / (len(cells.values) * size**2)))
+    factors, _ = _swept(cells, sums, factors, noise[[best]], n_more)
     return [own[:, 0] for own in factors]
 
 
