@@ -51,6 +51,7 @@ FAST = (
     "factors beside a regression",
     "factors beside groups",
     "principal components",
+    "three ways of much noise",
     "two factor analysers",
     "states and labels in a table",
     "one table",

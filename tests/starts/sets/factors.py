@@ -172,6 +172,28 @@ def answers(rng):
     return Problem(model, {"x": asked}, {"z": with_more(scores, 3)}, 300)
 
 
+def three_ways(shape, rank, noise, missing):
+    """A table of three ways as a sum of products of a number for each way (CP, PARAFAC)."""
+
+    def make(rng):
+        true = [rng.normal(size=(size, rank)) for size in shape]
+        values = np.einsum("ir,jr,kr->ijk", *true) + noise * rng.normal(size=shape)
+        plates = cv.Plate("i"), cv.Plate("j", shape[1]), cv.Plate("k", shape[2])
+        products = [
+            cv.Normal(f"a{r}", 0, 1, plates=plates[0])
+            * cv.Normal(f"b{r}", 0, 1, plates=plates[1])
+            * cv.Normal(f"c{r}", 0, 1, plates=plates[2])
+            for r in range(rank)
+        ]
+        mean = sum(products[1:], products[0])
+        model = cv.Model(cv.Normal("y", mean, cv.Gamma("tau", 1e-3, 1e-3), plates=plates))
+        init = {f"{way}{r}": own[:, r] for way, own in zip("abc", true, strict=True) for r in range(rank)}
+        data = {"y": holes(rng, values, missing) if missing else values}
+        return Problem(model, data, {**init, "tau": noise**-2}, shape[0])
+
+    return make
+
+
 CASES = cases_of(
     factors_of_ten_columns=factors(200, 10, 3, 6, noise=(0.1, 2.0)),
     factors_with_holes=factors(60, 20, 4, 8, missing=0.2, scale=2.0),
@@ -190,4 +212,8 @@ CASES = cases_of(
     ratings=ratings(40, 30, 0.5),
     sparse_ratings_with_biases=ratings(80, 60, 0.25, biases=True),
     answers_by_abilities=answers,
+    three_ways=three_ways((8, 7, 6), 2, 0.1, 0.1),
+    three_ways_of_much_noise=three_ways((8, 7, 6), 2, 1.0, 0.2),
+    three_ways_and_three_products=three_ways((8, 7, 6), 3, 0.1, 0.2),
+    three_longer_ways=three_ways((20, 15, 10), 3, 0.7, 0.3),
 )

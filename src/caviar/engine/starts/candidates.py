@@ -23,6 +23,7 @@ from .products.indicators import indicators_of
 from .products.labels import labels_of_products
 from .products.scales import balanced
 from .products.scores import scores_of
+from .products.several.ways import factors_of
 from .products.statement import multiplies_chains
 
 
@@ -56,12 +57,15 @@ def by_products(basis: Basis) -> Iterator[Guess]:
 
 
 def with_scores(basis: Basis, guess: Guess) -> Iterator[Basis]:
-    """Yield bases in which one side of each product of hidden locations is guessed; none where there are no products.
+    """Yield bases in which hidden locations that are multiplied are guessed, of two one; none without products.
 
     Values of the rows are in the place of draws, and globals are held while the others are updated first.
     """
     problem = basis.problem
-    for found in scores_of(Setting(problem, basis.sample, guess), basis.rng):
+    setting = Setting(problem, basis.sample, guess)
+    of_more = factors_of(setting, basis.rng)
+    of_two = list(scores_of(setting, basis.rng)) or ([of_more] if of_more else [])
+    for found in ({**of_more, **own} for own in of_two):
         points = {variable: own for variable, own in found.items() if variable not in problem.order}
         held = {
             variable: problem.with_known(variable, PointMass.of(variable, own))

@@ -26,7 +26,9 @@ def labels_of_products(setting: Setting, rng: np.random.Generator) -> Iterator[M
         found = sampled_values(setting.problem, setting.sample, product.leaf)
         if found is None or not _is_chosen_by_labels(setting, product):
             continue
-        values = residuals(setting, product, found[0], found[1][1:]).reshape(setting.sample.n_rows, -1)
+        values = residuals(setting, product.leaf, product.addend, found[0], found[1][1:]).reshape(
+            setting.sample.n_rows, -1
+        )
         sides = product.given, product.other
         first, second = (side.index.categories for side in sides)
         if (

@@ -155,11 +155,11 @@ def _components(table: Any, roots: Array, noise: Array, size: int, rng: np.rando
         scaled = roots[:, None] * table * by
     else:
         scaled = table.multiply(roots[:, None]).multiply(by).tocsr()
-    left, variances, right = _leading(scaled, min(size, *table.shape), rng)
+    left, variances, right = leading(scaled, min(size, *table.shape), rng)
     return _Components(left, variances, right, noise)
 
 
-def _leading(table: Any, size: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+def leading(table: Any, size: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
     """Return left directions, squared singular values and right directions of the largest components."""
     n_rows, n_columns = table.shape
     if min(n_rows, n_columns) > _FEW or not isinstance(table, np.ndarray):
@@ -169,7 +169,7 @@ def _leading(table: Any, size: int, rng: np.random.Generator) -> tuple[Array, Ar
         left, values, inner = np.linalg.svd(table @ directions, full_matrices=False)
         return left[:, :size], np.square(values[:size]), (directions @ inner.T)[:, :size]
     if n_rows < n_columns:
-        right, squares, left = _leading(table.T, size, rng)
+        right, squares, left = leading(table.T, size, rng)
         return left, squares, right
     squares, right = np.linalg.eigh(table.T @ table)
     squares, right = np.maximum(squares[::-1][:size], 0.0), right[:, ::-1][:, :size]

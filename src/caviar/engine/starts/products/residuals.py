@@ -13,7 +13,7 @@ from ....language import Constant, Data, Indexed, Node, Part, Plate, Variable
 from ....language.algebra import Addend
 from ....language.roles import one_hot
 from .columns import Setting
-from .statement import Product, sum_of
+from .statement import sum_of
 
 _ROUNDS = 3
 """Times that each addend is found given the others."""
@@ -43,22 +43,24 @@ class _Addend:
     plates: frozenset[Plate]
 
 
-def residuals(setting: Setting, product: Product, values: Array, plates: Sequence[Plate]) -> Array:
+def residuals(
+    setting: Setting, leaf: Variable, product: Addend, values: Array, plates: Sequence[Plate]
+) -> Array:
     """Return the values of a leaf, (rows, plates...), less the other addends of its sum; NaN where missing.
 
     Parameters
     ----------
-    setting, product
+    setting, leaf, product
         Where it is, and what is not taken away.
     values, plates
         Values of the sample, and the plates of their axes after the rows.
     """
-    stated = sum_of(product.leaf)
+    stated = sum_of(leaf)
     assert stated is not None
     found = [
         own
         for addend in stated.addends
-        if addend is not product.addend and (own := _read(setting, addend, plates)) is not None
+        if addend is not product and (own := _read(setting, addend, plates)) is not None
     ]
     fitted = [np.zeros(1) for _ in found]
     for _ in range(_ROUNDS if len(found) > 1 else 1):

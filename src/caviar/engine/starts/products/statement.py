@@ -33,7 +33,7 @@ _LOCATIONS = (Normal, MultivariateNormal, HalfNormal, SparseVector, LinearGaussi
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One of two locations that are multiplied.
+    """One of the locations that are multiplied.
 
     Attributes
     ----------
@@ -105,16 +105,21 @@ def products_of(problem: Problem) -> dict[Variable, list[Product]]:
 def _products(problem: Problem, leaf: Variable) -> Iterator[Product]:
     stated = sum_of(leaf)
     for addend in () if stated is None else stated.addends:
-        sides = [_side(problem, leaf, operand) for operand in addend.operands]
-        one, other = sides if len(sides) == 2 else (None, None)
-        if one is None or other is None or one.variable is other.variable:
+        sides = free_sides(problem, leaf, addend)
+        if len(sides) != 2:
             continue
-        if not all(_is_free(problem, side.variable) for side in (one, other)):
-            continue
+        one, other = sides
         if problem.bound.is_local(other.variable):
             one, other = other, one
         if not problem.bound.is_local(other.variable):
             yield Product(leaf, addend, one, other)
+
+
+def free_sides(problem: Problem, leaf: Variable, addend: Addend) -> list[Side]:
+    """Return the different hidden locations whose product an addend is; none if anything else is in it."""
+    sides = [_side(problem, leaf, operand) for operand in addend.operands]
+    found = [side for side in sides if side is not None and _is_free(problem, side.variable)]
+    return found if len(found) == len(sides) == len({side.variable for side in found}) else []
 
 
 def _side(problem: Problem, leaf: Variable, operand: Any) -> Side | None:

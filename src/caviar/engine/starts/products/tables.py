@@ -119,9 +119,9 @@ def _entries(setting: Setting, product: Product, values: _Values) -> _Entries | 
     if product.leaf not in values:
         return None
     whole, plates = values[product.leaf]
-    left = residuals(setting, product, whole, plates[1:])
+    left = residuals(setting, product.leaf, product.addend, whole, plates[1:])
     rows, columns = (
-        _repetitions(setting, side, left.shape, plates) for side in (product.given, product.other)
+        repetitions(setting, side, left.shape, plates) for side in (product.given, product.other)
     )
     if rows is None or columns is None:
         return None
@@ -130,7 +130,7 @@ def _entries(setting: Setting, product: Product, values: _Values) -> _Entries | 
     return _Entries(product, places, *(own.ravel()[places] for own in (rows, columns, left, weights)))
 
 
-def _repetitions(
+def repetitions(
     setting: Setting, side: Side, shape: tuple[int, ...], plates: Sequence[Plate]
 ) -> AnyArray | None:
     """Return the repetition of a side that belongs to each value of a leaf; None if it is not known."""

@@ -1,0 +1,1 @@
+"""Products of three hidden locations or more: factors of a table with as many ways."""
