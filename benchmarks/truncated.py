@@ -26,11 +26,21 @@ import argparse
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import caviar as cv
 from caviar.engine.rows.truncated import truncated_rows
+
+PLAIN: dict[str, Any] = {
+    "schedule": "batch",
+    "accelerate": False,
+    "tol": 0.0,
+    "executor": 1,
+    "uncertainty": "mean_field",
+}
+"""Of a fit that makes as many plain passes as are asked for, on one thread."""
 
 KERNELS = {"numpy": lambda: False, "compiled": truncated_rows.can_compile}
 """Whether loops are compiled, by the name of the way."""
@@ -143,13 +153,9 @@ def passes_of(
     posterior = model.fit(
         {"x": X},
         init={"z": labels},
-        schedule="batch",
-        accelerate=False,
         max_iter=n,
-        tol=0.0,
-        executor=1,
         responsibilities=responsibilities,
-        uncertainty="mean_field",
+        **PLAIN,
         progress=note,
     )
     return posterior, np.diff(ticks), time.process_time() - start - between[0]
@@ -232,13 +238,9 @@ def dense_trace(model: cv.Model, X: np.ndarray, labels: np.ndarray, n: int) -> n
     model.fit(
         {"x": X},
         init={"z": labels},
-        schedule="batch",
-        accelerate=False,
         max_iter=n,
-        tol=0.0,
-        executor=1,
         responsibilities="all",
-        uncertainty="mean_field",
+        **PLAIN,
         progress=lambda event: trace.append(event.elbo),
     )
     return np.array(trace)
