@@ -5,6 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
+import dask.array
+import dask.dataframe
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -177,6 +179,31 @@ FITS = {
 def test_fits_refuse_them(name: str) -> None:
     with pytest.raises(cv.DataError, match=r"(column 0 of X|'a') has \d+ different values"):
         FITS[name]()
+
+
+COLLECTIONS = {
+    "array": lambda low: dask.array.from_array(np.c_[SMALL + low, SMALL], chunks=(30, 1)),
+    "frame": lambda low: dask.dataframe.from_pandas(
+        pd.DataFrame({"a": SMALL + low, "b": OTHER}), npartitions=3
+    ),
+    "nullable": lambda low: dask.dataframe.from_pandas(
+        pd.DataFrame({"a": pd.array([None, *(SMALL + low)], dtype="Int64")}), npartitions=2
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", COLLECTIONS)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_collections_of_dask(kind: str, sign: int) -> None:
+    with pytest.raises(cv.DataError, match=r"column ('a'|0 of X) has \d+ different values"):
+        cv.GaussianMixture(1).fit(COLLECTIONS[kind](sign * 10**18))
+    fit = cv.GaussianMixture(1).fit(COLLECTIONS[kind](sign * 10**15))
+    assert fit.means_[0, 0] == pytest.approx(sign * 10**15 + SMALL.mean(), abs=1)
+
+
+def test_a_stated_model_refuses_a_collection_of_dask() -> None:
+    with pytest.raises(cv.DataError, match="'a' has "):
+        cv.Model(X).fit({"a": dask.array.from_array(LARGE, chunks=30)})
 
 
 def test_a_column_that_the_model_does_not_need_may_be_an_identifier() -> None:

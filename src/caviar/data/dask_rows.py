@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -62,6 +62,37 @@ def _frame_rows(value: Any) -> DaskRows:
     single = all(getattr(kind, "itemsize", 8) == 4 and kind.kind == "f" for kind in kinds.values())
     dtype = np.dtype(np.float32 if single else np.float64)
     return DaskRows(_DaskPieces(whole, lengths, (len(kinds),) if is_table else (), dtype))
+
+
+def chunks_of_large_integers(value: Any, limit: int) -> Iterator[Any]:
+    """Yield the chunks of a Dask collection if it has whole numbers of 64 bits beyond a limit, which takes a pass.
+
+    Parameters
+    ----------
+    value
+        The collection.
+    limit
+        The largest number, apart from its sign, for which no chunk is yielded.
+    """
+    whole = _Collection(value, is_array=hasattr(value, "chunks") and hasattr(value, "blocks"))
+    if whole.is_array or value.ndim == 1:
+        wide = value if _has_64_bits(value.dtype) else None
+    else:
+        names = [name for name, kind in value.dtypes.items() if _has_64_bits(kind)]
+        wide = value[names] if names else None
+    if wide is None or (whole.is_array and not wide.size):
+        return
+    ends = sys.modules["dask.base"].compute(wide.min(), wide.max(), **whole.scheduler())
+    own = [np.asarray(end, dtype=np.float64).reshape(-1) for end in ends]
+    if not np.fmax.reduce(np.abs(np.concatenate(own))) > limit:
+        return
+    for number in range(len(value.chunks[0]) if whole.is_array else value.npartitions):
+        yield whole.compute(number)
+
+
+def _has_64_bits(kind: Any) -> bool:
+    """Whether a type, NumPy's or one of pandas, is one of whole numbers of 64 bits."""
+    return getattr(kind, "kind", "O") in "iu" and kind.itemsize == 8
 
 
 class DaskRows(PieceRows, GraphRows):

@@ -13,6 +13,7 @@ import numpy as np
 from .._errors import DataError
 from .._typing import AnyArray
 from ..files.naming import named
+from .dask_rows import chunks_of_large_integers
 
 LARGEST_WHOLE = 2**53
 """Whole numbers up to this one are numbers of double precision."""
@@ -26,7 +27,8 @@ def refuse_lost_digits(value: Any, name: str, places: Container[int] | None = No
     Parameters
     ----------
     value
-        As the user gave it.
+        As the user gave it. Of a collection of Dask each chunk is looked at by itself, and only if there are whole
+        numbers beyond 2**53, which takes a pass if it has whole numbers of 64 bits.
     name
         What it is called in the message; columns of a table are called by their own names.
     places
@@ -37,6 +39,10 @@ def refuse_lost_digits(value: Any, name: str, places: Container[int] | None = No
     DataError
         If so. Whole numbers up to 2**53 and numbers of double precision are never refused.
     """
+    if hasattr(value, "__dask_graph__"):
+        for chunk in chunks_of_large_integers(value, LARGEST_WHOLE):
+            refuse_lost_digits(chunk, name, places)
+        return
     for what, column in _columns(value, name, places):
         found = _lost(column)
         if found is not None:
@@ -201,7 +207,7 @@ def _by_columns(value: Any) -> Iterator[tuple[int, str, Any]] | None:
     """Return places, names and columns of a table of pandas, Polars or Arrow; None of anything else."""
     if hasattr(value, "column_names") and hasattr(value, "columns") and hasattr(value, "schema"):
         names, columns, places = value.column_names, value.columns, range(len(value.columns))
-    elif hasattr(value, "iloc") and hasattr(value, "columns") and not hasattr(value, "__dask_graph__"):
+    elif hasattr(value, "iloc") and hasattr(value, "columns"):
         names, kinds = value.columns, value.dtypes.tolist()
         # to take a column out of a table costs more than to look at its type, and most by its place
         places = [j for j, kind in enumerate(kinds) if not isinstance(kind, np.dtype) or _has_more(kind)]
@@ -226,7 +232,7 @@ def numbers_that_are_there(column: Any) -> AnyArray | None:
         if words.startswith(("int64", "uint64")):
             return np.asarray(there)
         return np.array(there.to_pylist() if hasattr(there, "to_pylist") else there.to_list(), dtype=object)
-    if not hasattr(column, "iloc") or hasattr(column, "__dask_graph__") or hasattr(kind, "categories"):
+    if not hasattr(column, "iloc") or hasattr(kind, "categories"):
         return None
     of_kind = getattr(kind, "kind", "")
     if of_kind in ("i", "u") and words.startswith(("int64", "uint64")):
