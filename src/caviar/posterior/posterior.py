@@ -48,12 +48,12 @@ from .new_rows import check_new_rows
 from .pandas_tables import along_rows
 from .prediction import (
     OfRows,
-    OverNoise,
+    OverPrecisions,
     Predictions,
     Residuals,
     nothing_left,
     numbers_later,
-    over_noise,
+    over_precisions,
     predicted,
     predicted_along_chains,
     residuals_of,
@@ -127,6 +127,8 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
     _shared: SharedFactors = SharedFactors()
     _compiled: GivenGlobals | None = None
     """For complete rows, once these were asked for; see :meth:`_local_of_complete`."""
+    _over: tuple[Source, OverPrecisions | None] | None = None
+    """What predictions are integrated over, with where the figures shown then came from."""
 
     def __init__(
         self,
@@ -167,7 +169,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         """Return the state without data and compiled parts, which are made again when they are needed."""
         self._uncertainty = self._uncertainty.settled(self)
         _ = self.data_summary, self.row_marks, self.elbo_terms
-        dropped = ("_compiled", "_looks", "_by_factor")
+        dropped = ("_compiled", "_looks", "_by_factor", "_over")
         return {name: value for name, value in vars(self).items() if name not in dropped}
 
     @property
@@ -398,9 +400,9 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         covariance is infinite for a global variable, its factor is the optimum at the expected parents. A dot product
         of D numbers takes O(N D^2).
 
-        With Normal noise of one unknown precision, and at most 100 rows more than coefficients in the fit, predictions
-        are integrated over this precision if :meth:`summary` is integrated over it alone: they are mixtures of those
-        given about 40 of its values, and not moments under q.
+        With Normal noise of one unknown precision, predictions of fits to few rows or groups are integrated over this
+        precision, and those of the effects of groups, if :meth:`summary` is: they are mixtures of those given 40 to 80
+        of their values, and not moments under q. Few are at most 100 rows more than coefficients, or 100 groups.
 
         Examples
         --------
@@ -411,7 +413,15 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         >>> posterior.predict({"X": [[1, 2], [0, 0]]})["y"]
         Prediction(mean=[4.1379, 0.    ], standard_deviation=[1.0545, 0.5   ])
         """
-        return self._predicted(data, self._shared.beside(self._factors, ()), over=over_noise(self))
+        return self._predicted(data, self._shared.beside(self._factors, ()), over=self._over_precisions)
+
+    @property
+    def _over_precisions(self) -> OverPrecisions | None:
+        """What is known given values of the precisions that predictions are integrated over; None if they are not."""
+        if self._over is None or self._over[0] is not self._uncertainty:
+            found = over_precisions(self)
+            self._over = self._uncertainty, found
+        return self._over[1]
 
     def residuals(self, data: Any, variable: str | None = None) -> Residuals:
         """Return the residuals of an observed variable: observed values minus their predictions.
@@ -446,11 +456,11 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         return residuals_of(self, self._evaluator.named(data), variable)
 
     def _predicted(
-        self, data: Any, factors: Mapping[str, Any], joint: Any = None, over: OverNoise | None = None
+        self, data: Any, factors: Mapping[str, Any], joint: Any = None, over: OverPrecisions | None = None
     ) -> Predictions:
         """Return predictions with these global factors, and covariances between them; see :meth:`predict`.
 
-        Over the noise they are mixtures of the predictions given a few values of its precision.
+        Over precisions they are mixtures of the predictions given a few values of these.
         """
         met = self._evaluator.named(data)
         data = without_missing(self.model.nodes, met.values, self.data_plate)

@@ -332,9 +332,10 @@ class MixedModel(HasEvidence):
         require_choice("groups", groups, _GROUPS)
         known = self._known(Rows.of(X), groups=groups, may_lack=True)
         told = self.posterior_.predict(known)[self._formula.response]
-        has_groups = self.family == "gaussian" and bool(self.groups_)
-        remark = remark_on_few(self.n_rows_ - len(self.names_), self.groups_) if has_groups else ""
-        return replace(told, remark=remark)
+        is_integrated = self.posterior_._over_precisions is not None
+        if is_integrated or self.family != "gaussian" or not self.groups_:
+            return told
+        return replace(told, remark=remark_on_few(self.n_rows_ - len(self.names_), self.groups_))
 
     def predict_proba(self, X: Any, *, groups: str = "known") -> Any:
         """Return the probabilities of the categories of the response, a pandas DataFrame with a column for each.

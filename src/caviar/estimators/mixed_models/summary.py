@@ -189,6 +189,6 @@ def remark_on_few(n_rows: int, groups: Mapping[str, Sequence[str]]) -> str:
         ("These intervals", "few rows") if n_rows <= _FEW_ROWS else ("Those of new groups", "few groups")
     )
     return (
-        f"{whose} may be too narrow, because there are {few}: predictions with groups use the factors of the fit, not "
-        f"the integrated figures of the summary."
+        f"{whose} may be too narrow, because there are {few}: these predictions use the factors of the fit, and "
+        "are not integrated over its precisions."
     )

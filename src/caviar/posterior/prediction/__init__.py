@@ -4,20 +4,20 @@ from .absent import predicted
 from .along_chains import predicted_along_chains
 from .forecasts import with_forecasts
 from .given_in_some_rows import nothing_left, numbers_later, without_missing
-from .over_noise import OverNoise, over_noise
+from .over_precisions import OverPrecisions, over_precisions
 from .partly_given import vectors_later
 from .prediction import OfRows, Prediction, Predictions
 from .residuals import Residuals, residuals_of
 
 __all__ = [
     "OfRows",
-    "OverNoise",
+    "OverPrecisions",
     "Prediction",
     "Predictions",
     "Residuals",
     "nothing_left",
     "numbers_later",
-    "over_noise",
+    "over_precisions",
     "predicted",
     "predicted_along_chains",
     "residuals_of",

@@ -1,0 +1,179 @@
+"""Predictions of few rows and groups are integrated over the precisions, as summaries are."""
+
+import itertools
+from functools import cache, partial
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+from scipy.special import ndtr
+
+import caviar as cv
+
+X = np.array([0.0, 1.0, 2.0, 3.5])
+Y = np.array([1.0, 2.4, 2.5, 5.0])
+LEVELS = [0.025, 0.1, 0.5, 0.9, 0.975]
+
+
+def stated():
+    """Return a line with unknown noise, whose two coefficients share a factor."""
+    obs = cv.Plate("obs")
+    tau, a, b = cv.Gamma("tau", 1.5, 0.5), cv.Normal("a", 0.0, 0.04), cv.Normal("b", 0.5, 0.25)
+    return cv.Model(cv.Normal("y", a + b * cv.Data("x", plates=obs), tau, plates=obs))
+
+
+def fitted(**arguments):
+    return stated().fit({"x": X, "y": Y}, **arguments)
+
+
+@cache
+def exact(at):
+    """Return quantiles, mean and standard deviation of a new row by quadrature over the noise."""
+    design, row = np.c_[np.ones(4), X], np.array([1.0, at])
+    prior, centre = np.diag([25.0, 4.0]), np.array([0.0, 0.5])
+    taus = np.exp(np.linspace(-8.0, 4.0, 121))
+    logs, means, sds = np.empty((3, len(taus)))
+    for place, tau in enumerate(taus):
+        whole = design @ prior @ design.T + np.eye(4) / tau
+        logs[place] = stats.multivariate_normal(design @ centre, whole).logpdf(Y)
+        logs[place] += stats.gamma(1.5, scale=2.0).logpdf(tau) + np.log(tau)
+        gain = np.linalg.solve(whole, design @ prior @ row)
+        means[place] = row @ centre + gain @ (Y - design @ centre)
+        sds[place] = np.sqrt(row @ prior @ row - gain @ design @ prior @ row + 1 / tau)
+    weights = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
+    mean = weights @ means
+    ends = np.linspace(mean - 30, mean + 30, 3001)
+    below = stats.norm.cdf((ends[:, None] - means) / sds) @ weights
+    return np.interp(LEVELS, below, ends), mean, np.sqrt(weights @ (sds**2 + (means - mean) ** 2))
+
+
+@pytest.mark.parametrize("factors", ["together", "apart"])
+def test_it_is_quadrature_over_the_noise(factors):
+    """With one vector of coefficients, and with two numbers that share a factor."""
+    if factors == "together":
+        told = fitted().predict({"x": [5.0]})["y"]
+    else:
+        obs = cv.Plate("obs")
+        w = cv.MultivariateNormal("w", [0.0, 0.5], [[0.04, 0.0], [0.0, 0.25]])
+        y = cv.Normal("y", cv.dot(cv.Data("X", plates=obs), w), cv.Gamma("tau", 1.5, 0.5), plates=obs)
+        told = cv.Model(y).fit({"X": np.c_[np.ones(4), X], "y": Y}).predict({"X": [[1.0, 5.0]]})["y"]
+    quantiles, mean, sd = exact(5.0)
+    np.testing.assert_allclose(told.quantile(LEVELS)[:, 0], quantiles, atol=0.01 * sd)
+    np.testing.assert_allclose([told.mean[0], told.sd[0]], [mean, sd], rtol=0.005)
+    draws = told.sample(4000, seed=0)
+    assert np.mean((draws > quantiles[1]) & (draws < quantiles[3])) == pytest.approx(0.8, abs=0.03)
+
+
+def test_a_loaded_posterior_predicts_the_same(tmp_path):
+    posterior = fitted()
+    before = posterior.predict({"x": [5.0, 0.0]})["y"]
+    posterior.save(tmp_path / "p.caviar")
+    for other in (posterior, cv.load(tmp_path / "p.caviar")):
+        after = other.predict({"x": [5.0, 0.0]})["y"]
+        np.testing.assert_array_equal(after.sd, before.sd)
+        np.testing.assert_array_equal(after.interval(), before.interval())
+
+
+def test_rows_that_lack_a_value_have_the_same():
+    posterior = fitted()
+    alone = posterior.predict({"x": [5.0]})["y"]
+    beside = posterior.predict({"x": [5.0, 1.0], "y": [np.nan, 2.0]})["y"]
+    np.testing.assert_allclose(beside.interval()[:, 0], alone.interval()[:, 0])
+    np.testing.assert_allclose(beside.mean, [alone.mean[0], 2.0])
+    assert beside.sd[1] == 0.0
+
+
+def test_mean_field_and_many_rows_have_the_factors():
+    """A posterior of 300 rows, and one that was asked for mean field, predict from their factors."""
+    many = np.random.default_rng(0).normal(size=(2, 300))
+    for posterior in (fitted(uncertainty="mean_field"), stated().fit({"x": many[0], "y": many[1]})):
+        told = posterior.predict({"x": [2.0]})["y"]
+        shared = posterior._shared.beside(posterior._factors, ())
+        np.testing.assert_array_equal(told.sd, posterior._predicted({"x": [2.0]}, shared)["y"].sd)
+
+
+def test_a_given_precision_is_not_averaged():
+    told = fitted().predict({"x": [2.0], "tau": 4.0})["y"]
+    assert len(told.parts) == 1
+
+
+def of_groups(n_groups, seed=0, n_rows=4):
+    """Return the posterior of a line and groups, the last without rows, and the design and the values of the rows."""
+    rng = np.random.default_rng(seed)
+    group = np.repeat(np.arange(n_groups), n_rows)
+    x = rng.normal(size=group.size)
+    y = 1 + 0.5 * x + rng.normal(size=n_groups)[group] + 0.7 * rng.normal(size=group.size)
+    obs = cv.Plate("obs")
+    tau, between = cv.Gamma("tau", 1.5, 0.5), cv.Gamma("between", 1.5, 0.5)
+    effect = cv.Normal("effect", 0.0, between, plates=cv.Plate("group", n_groups + 1))
+    line = cv.Normal("a", 0.0, 0.04) + cv.Normal("b", 0.0, 0.25) * cv.Data("x", plates=obs)
+    model = cv.Model(cv.Normal("y", line + effect[cv.Data("g", plates=obs)], tau, plates=obs))
+    design = np.c_[np.ones(len(x)), x, np.eye(n_groups + 1)[group]]
+    return model.fit({"x": x, "g": group, "y": y}), design, y
+
+
+def exact_of_groups(design, y, rows):
+    """Return quantiles, means and standard deviations of new rows by quadrature over both precisions."""
+    taus, widths = np.exp(np.linspace(-4.0, 4.0, 33)), np.exp(np.linspace(-6.0, 6.0, 49))
+    logs, means, sds = [], [], []
+    for tau, between in itertools.product(taus, widths):
+        prior = np.r_[0.04, 0.25, np.full(design.shape[1] - 2, between)]
+        root = np.linalg.cholesky(np.diag(prior) + tau * design.T @ design)
+        half = np.linalg.solve(root, tau * design.T @ y)
+        log = 0.5 * (len(y) * np.log(tau) - tau * y @ y + half @ half + np.log(prior).sum())
+        log += stats.gamma(1.5, scale=2.0).logpdf([tau, between]).sum() + np.log(tau * between)
+        new = np.linalg.solve(root, rows.T)
+        logs.append(log - np.log(np.diagonal(root)).sum())
+        means.append(half @ new)
+        sds.append(np.sqrt((new**2).sum(axis=0) + 1 / tau))
+    weights, means, sds = np.exp(np.array(logs) - max(logs)), np.array(means), np.array(sds)
+    weights /= weights.sum()
+    mean = weights @ means
+    quantiles = [
+        [optimize.brentq(partial(_beyond, level, weights, *own), -60.0, 60.0) for level in LEVELS]
+        for own in zip(means.T, sds.T, strict=True)
+    ]
+    return quantiles, mean, np.sqrt(weights @ (sds**2 + (means - mean) ** 2))
+
+
+def _beyond(level, weights, means, sds, end):
+    return weights @ ndtr((end - means) / sds) - level
+
+
+@pytest.mark.parametrize("n_groups", [3, 6])
+def test_with_groups_it_is_quadrature_over_both_precisions(n_groups):
+    """For a group of the fit, and for a new one, which is as wide as the groups may be."""
+    posterior, design, y = of_groups(n_groups)
+    x, group = np.array([0.0, 0.0, 2.0]), np.array([0, n_groups, n_groups])
+    told = posterior.predict({"x": x, "g": group})["y"]
+    quantiles, mean, sd = exact_of_groups(design, y, np.c_[np.ones(3), x, np.eye(n_groups + 1)[group]])
+    for own in range(3):
+        np.testing.assert_allclose(told.quantile(LEVELS)[:, own], quantiles[own], atol=0.04 * sd[own])
+    np.testing.assert_allclose(told.mean, mean, atol=0.005 * sd.max())
+    np.testing.assert_allclose(told.sd, sd, rtol=0.01)
+    of_factors = posterior._predicted({"x": x, "g": group}, posterior._shared.beside(posterior._factors, ()))
+    assert of_factors["y"].sd[1] < 0.98 * sd[1]
+
+
+def test_given_a_precision_matrix_the_effects_are_those_of_linear_algebra():
+    """Correlated effects: the natural parameters of the fit, at other values of both precisions."""
+    rng = np.random.default_rng(3)
+    group, x = np.repeat(np.arange(5), 4), rng.normal(size=20)
+    y = x + rng.normal(size=5)[group] * (1 + x) + rng.normal(size=20)
+    posterior = cv.MixedModel("y ~ x + (x | g)").fit({"x": x, "y": y, "g": group.astype(str)}).posterior_
+    own = posterior._over_precisions.given[7]
+    tau, inner = own.known["residual precision"], own.known["precision of x | g"]
+    common = next(node for node in posterior.model.nodes if node.name == "common effects")
+    spread = common.stated["precision"].value, common.stated["mean"].value
+    matrix = np.c_[np.ones(20), x]
+    effects = (np.eye(6)[group][:, :, None] * matrix[:, None]).reshape(20, -1)
+    design = np.c_[matrix, effects]
+    prior = np.zeros((14, 14))
+    prior[:2, :2], prior[2:, 2:] = spread[0], np.kron(np.eye(6), inner)
+    whole = prior + tau * design.T @ design
+    means = np.linalg.solve(whole, tau * design.T @ y + np.r_[spread[0] @ spread[1], np.zeros(12)])
+    covariance = np.linalg.inv(whole)
+    found = own.factors["x | g"]
+    np.testing.assert_allclose(found.mean.ravel(), means[2:], atol=1e-3)
+    expected = [covariance[2 + k : 4 + k, 2 + k : 4 + k] for k in range(0, 12, 2)]
+    np.testing.assert_allclose(found.covariance, expected, rtol=1e-3)
