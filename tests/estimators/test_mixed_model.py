@@ -235,7 +235,8 @@ def test_sleepstudy_is_that_of_a_gibbs_sampler(sleep):
 
 
 def test_predictions_of_known_and_new_groups(sleep):
-    """Known subjects have their effects; new ones the population's covariance, averaged over its factor."""
+    """From the factors: known subjects have their effects; new ones the covariance of all, averaged over its factor."""
+    sleep = clone(sleep).set_params(uncertainty="mean_field").fit(SLEEP)
     new = pd.DataFrame({"days": [3.0, 3.0], "subject": [308, 999]}, index=["known", "unknown"])
     told, posterior, x = sleep.predict(new), sleep.posterior_, np.array([1.0, 3.0])
     effects = posterior["days | subject"]
@@ -289,7 +290,7 @@ def test_rows_without_a_group_are_averaged_over_the_population(as_texts):
 
 
 def test_rooms_may_be_new_in_known_schools():
-    model = cv.MixedModel("y ~ x + (1 | school/room)", random_state=0).fit(schools())
+    model = cv.MixedModel("y ~ x + (1 | school/room)", uncertainty="mean_field", random_state=0).fit(schools())
     told = model.predict({"x": [0.0] * 3, "school": ["Adams", "Adams", "Zuse"], "room": [0, 9, 0]})
     assert list(model.ranef()["1 | school:room"]["group"][:2]) == ["Adams:0", "Adams:1"]
     school, room = (model.posterior_[name].mean for name in ("1 | school", "1 | school:room"))
