@@ -114,7 +114,7 @@ def of_groups(n_groups, seed=0, n_rows=4):
 
 def exact_of_groups(design, y, rows):
     """Return quantiles, means and standard deviations of new rows by quadrature over both precisions."""
-    taus, widths = np.exp(np.linspace(-4.0, 4.0, 33)), np.exp(np.linspace(-6.0, 6.0, 49))
+    taus, widths = np.exp(np.linspace(-4.0, 4.0, 17)), np.exp(np.linspace(-6.0, 6.0, 25))
     logs, means, sds = [], [], []
     for tau, between in itertools.product(taus, widths):
         prior = np.r_[0.04, 0.25, np.full(design.shape[1] - 2, between)]
@@ -140,7 +140,7 @@ def _beyond(level, weights, means, sds, end):
     return weights @ ndtr((end - means) / sds) - level
 
 
-@pytest.mark.parametrize("n_groups", [3, 6])
+@pytest.mark.parametrize("n_groups", [3, pytest.param(6, marks=pytest.mark.slow)])
 def test_with_groups_it_is_quadrature_over_both_precisions(n_groups):
     """For a group of the fit, and for a new one, which is as wide as the groups may be."""
     posterior, design, y = of_groups(n_groups)
@@ -155,6 +155,7 @@ def test_with_groups_it_is_quadrature_over_both_precisions(n_groups):
     assert of_factors["y"].sd[1] < 0.98 * sd[1]
 
 
+@pytest.mark.slow
 def test_given_a_precision_matrix_the_effects_are_those_of_linear_algebra():
     """Correlated effects: the natural parameters of the fit, at other values of both precisions."""
     rng = np.random.default_rng(3)
