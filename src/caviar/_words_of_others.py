@@ -181,19 +181,19 @@ def keyword_advice(kind: str, keyword: str) -> str:
 def in_our_words(init: Callable[..., None]) -> Callable[..., None]:
     """Return a constructor that answers unknown keywords with those it has, and with what to write instead."""
     parameters = inspect.signature(init).parameters
-    known = [name for name in parameters if name != "self"]
+    known, names = [name for name in parameters if name != "self"], frozenset(parameters)
     if any(own.kind is inspect.Parameter.VAR_KEYWORD for own in parameters.values()):
         return init
 
     @wraps(init)
     def checked(self: Any, *arguments: Any, **keywords: Any) -> None:
-        for keyword in keywords:
-            if keyword not in parameters:
-                kind = type(self).__name__
-                raise ParameterError(
-                    f"{kind} has no argument '{keyword}'{keyword_advice(kind, keyword)}. Its arguments are "
-                    f"{', '.join(known)}"
-                )
+        if not keywords.keys() <= names:
+            keyword = next(keyword for keyword in keywords if keyword not in names)
+            kind = type(self).__name__
+            raise ParameterError(
+                f"{kind} has no argument '{keyword}'{keyword_advice(kind, keyword)}. Its arguments are "
+                f"{', '.join(known)}"
+            )
         init(self, *arguments, **keywords)
 
     return checked
