@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 from ._errors import ParameterError
+
+T = TypeVar("T")
 
 _A_PRECISION = "state the inverse variance, a precision, as a Gamma: Normal(name, mean, Gamma('tau', 1, 1))"
 
@@ -181,19 +183,19 @@ def keyword_advice(kind: str, keyword: str) -> str:
 def in_our_words(init: Callable[..., None]) -> Callable[..., None]:
     """Return a constructor that answers unknown keywords with those it has, and with what to write instead."""
     parameters = inspect.signature(init).parameters
-    known = [name for name in parameters if name != "self"]
+    known, names = [name for name in parameters if name != "self"], frozenset(parameters)
     if any(own.kind is inspect.Parameter.VAR_KEYWORD for own in parameters.values()):
         return init
 
     @wraps(init)
     def checked(self: Any, *arguments: Any, **keywords: Any) -> None:
-        for keyword in keywords:
-            if keyword not in parameters:
-                kind = type(self).__name__
-                raise ParameterError(
-                    f"{kind} has no argument '{keyword}'{keyword_advice(kind, keyword)}. Its arguments are "
-                    f"{', '.join(known)}"
-                )
+        if not keywords.keys() <= names:
+            keyword = next(keyword for keyword in keywords if keyword not in names)
+            kind = type(self).__name__
+            raise ParameterError(
+                f"{kind} has no argument '{keyword}'{keyword_advice(kind, keyword)}. Its arguments are "
+                f"{', '.join(known)}"
+            )
         init(self, *arguments, **keywords)
 
     return checked
@@ -209,6 +211,21 @@ def estimator_advice(name: str) -> str:
     return f"; {_OF_FITS[name]}" if name in _OF_FITS else ""
 
 
-def attribute_advice(name: str) -> str:
-    """Return what to write instead of an attribute, to end a message with; an empty string for other words."""
-    return f"; {_ATTRIBUTES[name]}" if name in _ATTRIBUTES else ""
+class _Instead:
+    """An attribute that a class lacks: whoever asks for it is told what to write."""
+
+    def __init__(self, name: str, advice: str) -> None:
+        self._name, self._advice = name, advice
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        raise AttributeError(f"'{owner.__name__}' object has no attribute '{self._name}'; {self._advice}")
+
+
+def refusing_words_of_others(kind: type[T]) -> type[T]:
+    """Have a class answer attributes of other libraries, which it lacks, with what to write instead.
+
+    ``__getattr__`` would make each look-up of any attribute slower.
+    """
+    for name, instead in _ATTRIBUTES.items():
+        setattr(kind, name, _Instead(name, instead))
+    return kind

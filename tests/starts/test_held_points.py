@@ -5,7 +5,7 @@ import pytest
 
 import caviar as cv
 from caviar.engine.ascent.status import Status
-from caviar.engine.starts import warm_up
+from caviar.engine.starts import from_user, warm_up
 
 
 @pytest.fixture
@@ -17,21 +17,25 @@ def first_sweeps(monkeypatch):
     return seen
 
 
-def test_first_sweeps_settle_around_a_point(first_sweeps):
-    """Given the precision, the mean has one update: no second sweep follows, which would change nothing."""
+def test_first_sweeps_settle_around_a_point(first_sweeps, monkeypatch):
+    """Given the precision, the mean has one update: no sweeps follow, which would change nothing."""
+    near, brought_near = [], from_user.brought_near
+    monkeypatch.setattr(
+        from_user, "brought_near", lambda *given: near.append(brought_near(*given)) or near[-1]
+    )
     y = np.random.default_rng(0).normal(3.0, 0.5, 50)
     mean, precision = cv.Normal("mean", 0.0, 0.1), cv.Gamma("precision", 1.0, 1.0)
     model = cv.Model(cv.Normal("y", mean, precision, plates=cv.Plate("obs")))
     model.fit({"y": y}, init={"precision": 4.0}, max_iter=1)
-    (found,) = first_sweeps
-    assert found.status is None
-    assert found.n_iter == 1
-    assert np.isfinite(found.elbo)
-    q = {variable.name: factor for variable, factor in found.q.items()}["mean"]
-    reference = found.problem.coordinates.of(next(v for v in found.problem.order))
-    own = q if reference is None else q.translate(reference)
+    assert not first_sweeps
+    (problem, q), raced = near[0].start, near[0].raced
+    assert raced.q == q
+    factors = {variable.name: factor for variable, factor in q.items()}
+    reference = problem.coordinates.of(next(v for v in problem.order if v.name == "mean"))
+    own = factors["mean"] if reference is None else factors["mean"].translate(reference)
     np.testing.assert_allclose(own.precision, 0.1 + 4.0 * 50)
     np.testing.assert_allclose(own.mean, 4.0 * y.sum() / (0.1 + 4.0 * 50))
+    assert factors["precision"].value == 4.0
 
 
 def test_first_sweeps_go_on_where_others_wait_for_each_other(first_sweeps):

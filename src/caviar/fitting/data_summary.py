@@ -6,7 +6,6 @@ Small data are copied before a fit; their summary can then be computed when it i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +20,7 @@ from ..language import Constant, Node
 from ..lazy.block_map import total_of
 from ..lazy.rows import LazyRows
 from ..names import NamedData, Placed
+from ..numerics.records import replaced
 from ..posterior.diagnostics.data_of_the_fit import Looks
 from ..posterior.posterior import Posterior
 
@@ -126,7 +126,7 @@ def of_its_own(met: NamedData, sample_weight: Any) -> tuple[NamedData, Any, bool
     ):
         return met, sample_weight, False
     own = Placed({name: value.copy("K") for name, value in values.items()})
-    return replace(met, values=own), None if weight is None else weight.copy(), True
+    return replaced(met, values=own), None if weight is None else weight.copy(), True
 
 
 def _are_arrays(values: list[Any]) -> bool:

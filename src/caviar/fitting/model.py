@@ -30,6 +30,7 @@ from ..language.structure import STRUCTURES, Structure, constants_of
 from ..names import ModelAxes, NamedData, Names, by_names, check_names, meet
 from ..numerics.cached import cached_property
 from ..numerics.randomness import generator
+from ..numerics.records import replaced
 from ..posterior.posterior import Posterior
 from ..posterior.simulation import log_joint, simulate
 from ..storage import document_of_statement, write_saved
@@ -514,7 +515,7 @@ class Model(ShownAsGraph):
             for number, own_seed in enumerate(own_seeds):
                 if number < ends.n_ended:
                     continue
-                own = replace(settings, callback=callback, restart=number, recorder=keeper.record)
+                own = replaced(settings, callback=callback, restart=number, recorder=keeper.record)
                 try:
                     if keeper.state is not None:
                         result = go_on(schedule, keeper.state, own)

@@ -67,7 +67,7 @@ def warn_about(best: Result, nodes: tuple[Node, ...], settings: Settings, *, def
     for node in nodes:
         if node.is_bound:
             _warn_about_total(node, best)
-    if collinear := nearly_singular(nodes, best.q):
+    if collinear := nearly_singular(best.problem, best.q):
         warnings.warn(
             f"columns that '{collinear}' multiplies are collinear in double precision: their sums swamp "
             f"its prior, and the ELBO may be wrong by about a nat. Leave one of them out, or tighten the "

@@ -21,7 +21,8 @@ def as_known(value: Any, owner: str) -> Array:
     ModelError
         If it is neither: the message says where it is.
     """
-    refuse_link(value, owner)
+    if type(value) is not float and type(value) is not int:
+        refuse_link(value, owner)
     if isinstance(value, list | tuple) and any(isinstance(own, Algebra) for own in value):
         raise ModelError(
             f"{owner} takes one number, array or variable; got the list {list(value)!r}. Several variables are one "

@@ -68,7 +68,7 @@ def expand(
     owner: Stated,
     density: Density,
     stated: Mapping[str, Predictor | Diagonal],
-    roles: Mapping[str, Role | RoleOfDimension],
+    arguments: Mapping[str, tuple[Any, Role | RoleOfDimension]],
 ) -> Expansion:
     """Return the slots and the density that a variable has with sums or products in some of its slots.
 
@@ -78,8 +78,8 @@ def expand(
         The variable, and its log density with whole slots.
     stated
         Slot -> the sum or product in it.
-    roles
-        Slot -> its role.
+    arguments
+        Slot -> what was stated, and its role.
 
     Raises
     ------
@@ -91,6 +91,7 @@ def expand(
     expansion = Expansion({}, density)
     if not stated:
         return expansion
+    roles = {name: role for name, (_, role) in arguments.items()}
     letters = iter(_LETTERS)
     for name, expression in stated.items():
         if isinstance(expression, Diagonal):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, NoReturn, TypeAlias, cast
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from .._errors import ModelError, ParameterError, PlateError
-from .._words_of_others import attribute_advice
+from .._words_of_others import refusing_words_of_others
 from .algebra import Algebra, Predictor
 from .plates import Plate, Plates, as_names, as_plates
 
 
+@refusing_words_of_others
 class Node(Algebra):
     """A node with a name, plates, and one value for each repetition.
 
@@ -51,14 +52,6 @@ class Node(Algebra):
     def as_label(self) -> str:
         """The statement of a label that can index a plate instead of this number; empty for everything else."""
         return ""
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> NoReturn:
-            """Refuse what it lacks, and say what to write instead of a word of another library."""
-            raise AttributeError(
-                f"'{type(self).__name__}' object has no attribute '{name}'{attribute_advice(name)}"
-            )
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the statement alone; a copy finds again what follows from it."""

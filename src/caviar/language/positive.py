@@ -228,8 +228,9 @@ class Wishart(Variable):
         if self.is_flat:
             # without rows only rounding is left of the statistics, in which a mode must not be looked for
             empty = 2 * half_df <= (1 + 1e-14) * (size + 1)
-            half_df = np.where(empty, (size + 1) / 2, half_df)
-            scaled = np.where(empty[..., None, None], 0.0, scaled)
+            if empty.any():
+                half_df = np.where(empty, (size + 1) / 2, half_df)
+                scaled = np.where(empty[..., None, None], 0.0, scaled)
         return families.Wishart.mode_of_natural((half_df, scaled), np.asarray(1.0)) / units
 
     def _states_flat_prior(self) -> bool:

@@ -66,11 +66,11 @@ class Slot:
     """What known labels choose from: plates of the node, or the label of groups that chooses from it."""
 
     def __post_init__(self) -> None:
-        node, index, through = self.expression, None, None
-        chosen: tuple[Indexed, ...] = ()
-        if isinstance(node, Indexed):
-            chosen = (node, *node.others)
-            node, index, through = node.node, node.by, node.through
+        own = self.expression
+        if not isinstance(own, Indexed):
+            vars(self).update(node=own, index=None, through=None, chosen=(), gates=(), choices=())
+            return
+        node, index, through, chosen = own.node, own.by, own.through, (own, *own.others)
         gates = tuple(
             [gate for own in chosen for gate in (own.givens or (own,)) if isinstance(gate.by, Label)]
         )

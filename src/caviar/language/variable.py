@@ -26,6 +26,8 @@ from .slots import RoleOfDimension, Slot, agreed_dimension, as_expression, check
 from .stated import Stated
 from .templates import Density
 
+_SUMS = (Predictor, Diagonal)
+
 
 class Variable(Stated):
     """A random variable: a node with a distribution whose slots contain its parents.
@@ -117,27 +119,29 @@ class Variable(Stated):
         for slot, (value, _) in arguments.items():
             _refuse_latent_carrier(self, slot, value)
         self.dimension = dimension
-        stated = {slot: as_expression(self, slot, value, role) for slot, (value, role) in arguments.items()}
-        sums = {s: value for s, value in stated.items() if isinstance(value, Predictor | Diagonal)}
-        given = {s: value for s, value in stated.items() if not isinstance(value, Predictor | Diagonal)}
-        for slot, expression in given.items():
-            self.dimension = agreed_dimension(self, slot, expression, arguments[slot][1])
-        expanded = expand(
-            self, density or self.density, sums, {slot: role for slot, (_, role) in arguments.items()}
-        )
+        sums: dict[str, Predictor | Diagonal] = {}
+        given: dict[str, Node | Indexed | Array] = {}
+        for slot, (value, role) in arguments.items():
+            expression = as_expression(self, slot, value, role)
+            if isinstance(expression, _SUMS):
+                sums[slot] = expression
+            else:
+                given[slot] = expression
+                self.dimension = agreed_dimension(self, slot, expression, role)
+        expanded = expand(self, density or self.density, sums, arguments)
         self.letter_sizes = expanded.letter_sizes
         self.functions = expanded.functions
         if expanded.is_bound:
             self.is_bound = True
-        roles = {slot: resolve_role(self, slot, arguments[slot][1]) for slot in given}
         self.slots = {
-            slot: slot_of(self, slot, expression, roles[slot]) for slot, expression in given.items()
+            slot: slot_of(self, slot, expression, resolve_role(self, slot, arguments[slot][1]))
+            for slot, expression in given.items()
         }
         if along:
             self.slots |= {slot: replace(self.slots[slot], along=plate) for slot, plate in along.items()}
         self.slots |= expanded.slots
         self.stated: dict[str, Any] = {
-            slot: sums[slot] if slot in sums else self.slots[slot].expression for slot in stated
+            slot: sums[slot] if slot in sums else self.slots[slot].expression for slot in arguments
         }
         for slot in self.slots.values():
             check_slot(self, slot)

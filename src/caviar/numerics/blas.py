@@ -110,6 +110,11 @@ class _Limit:
             self.holders[holder] = threading.get_ident()
             self.renew()
 
+    @property
+    def is_held_here(self) -> bool:
+        """Whether this thread is among those who need it, until a caller of its own releases it."""
+        return threading.get_ident() in self.holders.values()
+
     def renew(self) -> None:
         """Have one thread again where somebody else has set another number since.
 
@@ -214,6 +219,9 @@ class one_blas_thread:  # noqa: N801 (a context, as those of the standard librar
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
         def held(*arguments: P.args, **keywords: P.kwargs) -> R:
+            if _limit.is_held_here:
+                _limit.renew()
+                return function(*arguments, **keywords)
             with one_blas_thread():
                 return function(*arguments, **keywords)
 

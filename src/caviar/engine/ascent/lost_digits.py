@@ -10,7 +10,7 @@ the others leave it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from ..._errors import ImproperError
 from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Node, Variable
+from .problem import Problem
 from .state import AscentState
 
 _EPS = float(np.finfo(float).eps)
@@ -72,21 +73,27 @@ def _signs(shape: tuple[int, ...]) -> Array:
     return signs
 
 
-def nearly_singular(nodes: tuple[Node, ...], q: Mapping[Variable, Any]) -> str:
+def nearly_singular(problem: Problem, q: Mapping[Variable, Any]) -> str:
     """Return the name of a vector of coefficients whose precision is singular to double precision, or nothing."""
-    coefficients = {
+    coefficients = problem.fact(
+        "vectors of coefficients", lambda: _vectors_of_coefficients(problem.bound.nodes)
+    )
+    for variable in coefficients and q:
+        factor = q[variable].learnt
+        precision = getattr(factor, "mean_precision", getattr(factor, "precision", None))
+        if variable in coefficients and precision is not None and _least_share(precision) < _LEAST_SHARE:
+            return variable.name
+    return ""
+
+
+def _vectors_of_coefficients(nodes: Sequence[Node]) -> set[Node]:
+    return {
         slot.node
         for node in nodes
         if isinstance(node, Variable)
         for slot in node.slots.values()
         if slot.role.adds_up and slot.role.rank == 1
     }
-    for variable, own in q.items():
-        factor = own.learnt
-        precision = getattr(factor, "mean_precision", getattr(factor, "precision", None))
-        if variable in coefficients and precision is not None and _least_share(precision) < _LEAST_SHARE:
-            return variable.name
-    return ""
 
 
 def _least_share(precision: Any) -> float:

@@ -264,7 +264,7 @@ class Problem:
         places = self.fact(
             ("places in the sum", *own_terms), lambda: places_in_sum(self.compiled, self.updates, own_terms)
         )
-        return SummedTerms(places, self.updates, self._value_of)
+        return SummedTerms(places, self.updates, self.compiled.terms, self._value_of)
 
     @cached_property
     def flat(self) -> list[Variable]:

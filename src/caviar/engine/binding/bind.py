@@ -15,7 +15,7 @@ from ...lazy.block_map import any_of
 from ...lazy.rows import in_memory
 from .bound_model import BoundModel
 from .clamped.repetitions import is_joint, repetitions_of
-from .evidence import Latent, Observed
+from .evidence import NOTHING, Latent, Observed
 from .missing.labels_of_groups import with_seen_labels
 from .missing.steps import counted_steps, refuse_weights, rows_that_count, seen_in_steps
 from .missing.values import observed_rows, of_blocks, partial_labels, seen_latents
@@ -77,7 +77,7 @@ def bind(
     for gate in _known_gates(observed, plate):
         hidden[gate] = Latent(labels=in_memory(observed.pop(gate).values).astype(np.intp))
     observed |= {node: Observed(value) for node, value in constants.items()}
-    evidence = {**observed, **{node: hidden.get(node, Latent()) for node in nodes if node not in observed}}
+    evidence = {**observed, **{node: hidden.get(node, NOTHING) for node in nodes if node not in observed}}
     floors: dict[Variable, Any] = {
         node: node.floor if values is None else values[node.name] for node in own.floored
     }

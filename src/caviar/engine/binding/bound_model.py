@@ -15,10 +15,9 @@ from ...families.coupled_belief import CoupledBelief
 from ...language import Axis, Data, Link, Node, Plate, Variable
 from ...lazy.rows import LazyRows
 from ...numerics.cached import cached_property
-from .evidence import Evidence, Latent
+from .evidence import NOTHING, Evidence, Latent
 
 T = TypeVar("T")
-_NOTHING = Latent()
 
 _MOST_KINDS = 16
 """Kinds of data of one structure for which facts are kept."""
@@ -112,7 +111,7 @@ class BoundModel:
             [
                 n
                 for n in self.nodes
-                if isinstance(n, Variable) and self.evidence.get(n, _NOTHING).values is None
+                if isinstance(n, Variable) and self.evidence.get(n, NOTHING).values is None
             ]
         )
 
@@ -120,7 +119,7 @@ class BoundModel:
     def kinds(self) -> Hashable:
         """What is the same of two bindings of the same nodes that differ in values and the number of rows alone."""
         sizes = frozenset([own for own in self.sizes.items() if own[0] is not self.data_plate])
-        own = tuple([self._kind(node, self.evidence.get(node, _NOTHING)) for node in self.nodes])
+        own = tuple([self._kind(node, self.evidence.get(node, NOTHING)) for node in self.nodes])
         return self.data_plate, own, sizes, self.row_weights is None, tuple(self.joined)
 
     def _kind(self, node: Node, own: Evidence) -> Hashable:
@@ -178,7 +177,7 @@ class BoundModel:
 
     def of(self, node: Any) -> Evidence:
         """Return what is known of a node; nothing of one that belongs to another model."""
-        return self.evidence.get(node, _NOTHING)
+        return self.evidence.get(node, NOTHING)
 
     def is_known(self, node: Any) -> bool:
         """Whether a node has values: an observed variable, a known array or a constant."""
@@ -272,6 +271,4 @@ class BoundModel:
     def observed(self) -> list[Variable]:
         """The variables with data."""
         every = self.evidence
-        return [
-            n for n in self.nodes if isinstance(n, Variable) and every.get(n, _NOTHING).values is not None
-        ]
+        return [n for n in self.nodes if isinstance(n, Variable) and every.get(n, NOTHING).values is not None]

@@ -74,6 +74,10 @@ class Latent:
         return _those_there(value=self.labels, observed=self.active)
 
 
+NOTHING = Latent()
+"""Of a hidden variable of which nothing is known."""
+
+
 def _those_there(**columns: Any) -> dict[str, Any]:
     return {kind: column for kind, column in columns.items() if column is not None}
 

@@ -13,7 +13,7 @@ from ...language import Variable
 from ...numerics.spread import spread
 from ..design.keys import FactorKey, StatisticKey
 from .global_update import GlobalUpdate
-from .terms import Compiled
+from .terms import Compiled, GlobalTerm
 
 Value: TypeAlias = Callable[[Mapping[Hashable, Array]], float]
 """Returns the value of a term."""
@@ -101,6 +101,8 @@ class SummedTerms:
         How they are added up.
     updates
         The updates of the globals, which know what the terms say to them.
+    terms
+        All terms.
     value_of
         Returns what returns the value of a term, by its number.
 
@@ -114,16 +116,20 @@ class SummedTerms:
     """
 
     def __init__(
-        self, places: Places, updates: Mapping[Variable, GlobalUpdate], value_of: Callable[[int], Value]
+        self,
+        places: Places,
+        updates: Mapping[Variable, GlobalUpdate],
+        terms: Sequence[GlobalTerm],
+        value_of: Callable[[int], Value],
     ) -> None:
         linear = {
             number: (key, array) for update in updates.values() for number, key, array in update.linear_terms
         }
         self.own: dict[Variable, tuple[float, list[Linear]]] = {
-            variable: (sum([value_of(n)({}) for n in known]), _added([linear[n] for n in varying]))
+            variable: (_sum_of_constants(terms, known), _added([linear[n] for n in varying]))
             for variable, (known, varying) in places.own.items()
         }
-        self._constant = sum([value_of(number)({}) for number in places.constant])
+        self._constant = _sum_of_constants(terms, places.constant)
         self._linear = _added([linear[number] for number in places.linear])
         self._others = [value_of(number) for number in places.others]
         self.in_products = {key: [value_of(n) for n in own] for key, own in places.in_products.items()}
@@ -160,6 +166,11 @@ def in_products(compiled: Compiled) -> Mapping[FactorKey, Sequence[int]]:
             if part is not None and part.factor is not None and part.feature is not None:
                 found.setdefault(part.factor.key, []).append(number)
     return found
+
+
+def _sum_of_constants(terms: Sequence[GlobalTerm], numbers: Sequence[int]) -> float:
+    """Return the sum of the terms with these numbers, in which nothing varies."""
+    return sum([terms[number].contraction.constant.item() for number in numbers])
 
 
 def _added(terms: Iterable[tuple[StatisticKey, Array]]) -> list[Linear]:

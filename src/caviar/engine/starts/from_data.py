@@ -10,6 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ...language import StickBreaking
+from ...numerics.records import replaced
 from ..ascent.problem import Problem
 from ..ascent.schedules.truncated import Looks
 from ..ascent.state import begin
@@ -115,7 +116,7 @@ def data_start(
     first = next(guesses)
     if are_clear(basis, first):
         begun = best_of([partial(_start, basis, first)], basis)
-        return replace(begun, rows_raced=basis.rows_passed, is_from_clusters=True)
+        return replaced(begun, rows_raced=basis.rows_passed, is_from_clusters=True)
     raced = [first, *guesses]
     regrouping = regrouping_of(basis)
     if regrouping is not None:

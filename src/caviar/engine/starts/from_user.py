@@ -39,6 +39,10 @@ def open_variables(problem: Problem, names: Collection[str]) -> frozenset[Variab
     They are what a hidden label chooses from, where neither the label nor any of them is given; and locations that
     are multiplied, where none of them is given.
     """
+    return problem.fact(("open", frozenset(names)), lambda: _open_variables(problem, names))
+
+
+def _open_variables(problem: Problem, names: Collection[str]) -> frozenset[Variable]:
     if kind_of(problem).has_own_start:
         return frozenset()
     hidden = set(problem.bound.latent)

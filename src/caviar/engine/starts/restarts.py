@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._errors import ImproperError
 from ..._typing import Array
+from ...numerics.records import replaced
 from ..ascent.driver import Result
 from ..ascent.status import Status
 
@@ -49,7 +50,7 @@ class Ends:
         if result.status is Status.INTERRUPTED:
             best = replace(best, status=Status.INTERRUPTED)
         elbos, traces = (*self.elbos, result.elbo), (*self.traces, result.trace)
-        return replace(self, n_ended=self.n_ended + 1, best=best, elbos=elbos, traces=traces)
+        return replaced(self, n_ended=self.n_ended + 1, best=best, elbos=elbos, traces=traces)
 
     def interrupted(self) -> Ends:
         """Return the ends as they are where the next start was interrupted before it had an objective."""

@@ -10,15 +10,18 @@ import numpy as np
 
 from ..._errors import ImproperError
 from ...language import Variable
+from ..ascent.degeneracy import has_collapsed
 from ..ascent.driver import Settings, iterate
-from ..ascent.problem import Problem
+from ..ascent.problem import Problem, statistics_of
 from ..ascent.schedule import Beginning
 from ..ascent.schedules.alternating import Alternating
 from ..ascent.schedules.batch import Batch
 from ..ascent.schedules.mixed_precision import as_exact_as
+from ..ascent.state import begun
 from ..ascent.status import Status
 from ..binding.nested import outer_variables
 from ..design.keys import StatisticKey
+from ..local.statistics import Coefficients
 from ..rows.row_map import RowMap
 from .clustering.sequences import in_order
 from .factors.prior import Start, prior_start
@@ -32,8 +35,6 @@ _ROUNDS = Settings(max_iter=20, tol=0.0)
 
 _FIRST_SWEEPS = Settings(max_iter=10, tol=1e-3)
 """Over everything but what is given: what it is found from first, as a noise level at its prior, may be far away."""
-
-_ONE_SWEEP = Settings(max_iter=1, tol=1e-3)
 
 
 def settled(
@@ -59,11 +60,12 @@ def brought_near(
     others = [variable for variable in problem.order if variable not in fixed]
     if not others or not fixed:
         return Begun((problem, q))
-    are_apart = problem.fact(("apart", *others), lambda: _are_apart(problem, others))
     try:
+        if problem.fact(("apart", *others), lambda: _are_apart(problem, others)):
+            return _once_updated(problem, q, others, row_map)
         schedule = as_exact_as(row_map, Batch(None))
-        begun = schedule.init(Beginning(problem.updating(others), q, row_map))
-        found = schedule.finish(iterate(schedule, begun, _ONE_SWEEP if are_apart else _FIRST_SWEEPS))
+        first = schedule.init(Beginning(problem.updating(others), q, row_map))
+        found = schedule.finish(iterate(schedule, first, _FIRST_SWEEPS))
     except ImproperError:
         return Begun((problem, q))
     if found.status is Status.INTERRUPTED:
@@ -77,6 +79,21 @@ def brought_near(
     return Begun(
         (back, {variable: found.q[variable] for variable in problem.order}), gone_on_from(found, back)
     )
+
+
+def _once_updated(
+    problem: Problem, q: Mapping[Variable, Any], others: Sequence[Variable], row_map: RowMap
+) -> Begun:
+    """Return where updates of globals lead that do not depend on each other, in rows of which nothing is hidden."""
+    factors, rows = dict(q), row_map.at(problem.rows)
+    arrays, look = statistics_of(problem, q), rows.look(Coefficients({}, {}))
+    arrays.update(look.summary.parts)
+    for variable in others:
+        factors[variable] = problem.update(variable, arrays)
+        problem.tell(arrays, variable, factors[variable])
+    if has_collapsed(problem, factors, arrays):
+        return Begun((problem, dict(q)))
+    return Begun((problem, factors), Batch().at(begun(problem, factors, arrays, rows, look)))
 
 
 def _are_apart(problem: Problem, others: Sequence[Variable]) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...._errors import ImproperError
 from ...._typing import Array
-from ....language import HalfNormal, MultivariateNormal, Normal, SparseVector, Variable
+from ....language import HalfNormal, MultivariateNormal, Normal, Slot, SparseVector, Variable
 from ...ascent.problem import Problem, statistics_of
 from ...binding.coordinates import refuse_far_priors
 from ...design.keys import StatisticKey
@@ -84,11 +84,11 @@ def sweep(
     # of locations that are added up the one that comes first takes their level: that with an unknown mean is free to
     order, of_sums = problem.fact("order of a sweep", lambda: _order_of_sweep(problem))
     added = [variable for variable in of_sums if variable not in fixed]
-    of_rows = problem.fact("globals of rows alone", lambda: _of_rows_alone(problem)) if not added else ()
+    as_before = problem.fact("as before", lambda: _as_before(problem, order)) if not added else ()
     for number in range(_MOST_SWEEPS if len(added) > 1 else _SWEEPS):
         before = [arrays[StatisticKey(variable.name, "x")] for variable in added]
         for variable in order:
-            if variable in fixed or (number and variable in of_rows):
+            if variable in fixed or (number and variable in as_before):
                 continue
             try:
                 q[variable] = (
@@ -113,19 +113,57 @@ def _order_of_sweep(problem: Problem) -> tuple[list[Variable], list[Variable]]:
     return order, [variable for variable in order if _is_added(problem, variable)]
 
 
-def _of_rows_alone(problem: Problem) -> frozenset[Variable]:
-    """Return the globals whose updates depend on sums over the rows alone, and so are the same in each sweep."""
-    several = {
-        number
-        for number, term in enumerate(problem.compiled.terms)
-        if sum(isinstance(key, StatisticKey) for key in term.contraction.keys) > 1
-    }
-    return frozenset(
-        variable
-        for variable in problem.order
-        if several.isdisjoint(problem.updates[variable].terms)
-        and not (variable.is_point or variable in problem.sequential or is_pooled(problem, variable))
+def _as_before(problem: Problem, order: Sequence[Variable]) -> frozenset[Variable]:
+    """Return the globals whose second update in this order is as the first: what it depends on has not changed."""
+    found: list[Variable] = []
+    for place, variable in enumerate(order):
+        changed = {own.name for own in order[place + 1 :]} | {
+            own.name for own in order[:place] if own not in found
+        }
+        is_plain = not (variable.is_point or variable in problem.sequential or is_pooled(problem, variable))
+        if is_plain and _needed(problem, variable).isdisjoint(changed):
+            found.append(variable)
+    return frozenset(found)
+
+
+def _needed(problem: Problem, variable: Variable) -> set[str]:
+    """Return the names of the globals that the update of another one depends on."""
+    own = [problem.compiled.terms[number] for number in problem.updates[variable].terms]
+    keys = [key for term in (*own, *problem.compiled.zero_terms) for key in term.contraction.keys]
+    needed = {key.variable for key in keys if isinstance(key, StatisticKey)} - {variable.name}
+    return needed - _precision_of_mode(problem, variable)
+
+
+def _precision_of_mode(problem: Problem, variable: Variable) -> set[str]:
+    """Return the name of the precision that leaves a point where it is: the mean of all that has it, its prior flat.
+
+    Its linear and its quadratic natural parameter are proportional to that precision, and the mode is their quotient.
+    """
+    bound = problem.bound
+    is_mean = isinstance(variable, Normal | MultivariateNormal) and variable in problem.point
+    if not is_mean or not bound.is_flat(variable) or bound.of(variable).clamped is not None:
+        return set()
+    of_children = [
+        node.slots
+        for node in bound.nodes
+        if isinstance(node, Variable) and any(slot.node is variable for slot in node.slots.values())
+    ]
+    if any(own.keys() != {"mean", "precision"} for own in of_children):
+        return set()
+    if not all(_have_one_each(own["mean"], own["precision"]) for own in of_children):
+        return set()
+    names = {own["precision"].node.name for own in of_children}
+    return names if len(names) == 1 else set()
+
+
+def _have_one_each(mean: Slot, precision: Slot) -> bool:
+    """Whether each repetition of a mean meets one repetition of a precision alone."""
+    is_chosen_alike = not precision.chosen or (
+        len(mean.chosen) == len(precision.chosen) == 1
+        and mean.index is precision.index
+        and mean.through is precision.through is None
     )
+    return is_chosen_alike and set(precision.node.plates) <= set(mean.node.plates)
 
 
 def _is_added(problem: Problem, variable: Variable) -> bool:
