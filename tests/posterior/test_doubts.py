@@ -264,14 +264,30 @@ def least_share(fit, draws):
 
 
 @pytest.mark.parametrize("n", [amount(1_500, 10_000)])
-@pytest.mark.parametrize(("rows", "sep", "seed"), [(50, 1.5, 2), (100, 1.5, 2)])
-def test_intervals_that_leave_out_a_part_of_the_posterior_of_a_mixture_are_in_doubt(rows, sep, seed, n):
-    """To second order these corrections are small, and the weights are off by 1.5 standard deviations."""
+@pytest.mark.parametrize(("rows", "sep", "seed"), [(100, 3.0, 1), (100, 2.0, 2)])
+def test_intervals_that_leave_out_a_part_of_the_posterior_of_a_mixture_are_those_of_draws(rows, sep, seed, n):
     model, data = two_components(rows, sep, seed)
     fit = model.fit(data, seed=0, tol=1e-9, max_iter=3000)
-    assert fit.uncertainty == "second_order"
-    assert least_share(fit, sampled(data["y"], fit, n)) < 0.5
-    assert "90% intervals of weights contain only about" in fit.interval_remark
+    draws = sampled(data["y"], fit, n)
+    assert fit.uncertainty == "importance_sampling"
+    assert "weighted draws (effectively" in fit.interval_remark
+    assert "doubt" not in fit.interval_remark
+    assert 0.83 < least_share(fit, draws)
+    corrected = model.fit(data, seed=0, tol=1e-9, max_iter=3000, uncertainty="second_order")
+    assert least_share(corrected, draws) < 0.8
+    np.testing.assert_allclose(np.sort(fit.mean("mean")), draws[:, 0].mean(axis=0), atol=0.15)
+    np.testing.assert_allclose(np.sort(fit.sd("weights")), np.sort(draws[:, 2].std(axis=0)), rtol=0.15)
+
+
+def test_draws_with_poor_weights_are_in_doubt():
+    """To second order the corrections of this mixture are small, and its weights are off by 1.5 standard deviations."""
+    model, data = two_components(50, 1.5, 2)
+    fit = model.fit(data, seed=0, tol=1e-9, max_iter=3000)
+    assert fit.uncertainty == "importance_sampling"
+    assert "They are in doubt: few draws have much of the weight. Sample instead." in fit.interval_remark
+    draws = sampled(data["y"], fit, 1_500)
+    corrected = model.fit(data, seed=0, tol=1e-9, max_iter=3000, uncertainty="second_order")
+    assert least_share(corrected, draws) < 0.5 < least_share(fit, draws)
 
 
 @pytest.mark.parametrize("n", [amount(1_500, 10_000)])
@@ -283,9 +299,31 @@ def test_right_intervals_of_a_mixture_are_not(rows, sep, seed, n):
     assert fit.interval_remark == "Means, standard deviations and intervals are corrected to second order."
 
 
-def test_doubts_about_corrected_intervals_are_saved(tmp_path):
+def test_figures_of_draws_are_saved(tmp_path):
     model, data = two_components(50, 1.5, 2)
     fit = model.fit(data, seed=0, tol=1e-9, max_iter=3000)
     fit.save(tmp_path / "fit.npz")
-    assert "contain only about" in fit.interval_remark
-    assert cv.load(tmp_path / "fit.npz").interval_remark == fit.interval_remark
+    again = cv.load(tmp_path / "fit.npz")
+    assert again.uncertainty == "importance_sampling"
+    assert again.interval_remark == fit.interval_remark
+    for name in fit:
+        for figure in ("mean", "sd", "interval"):
+            np.testing.assert_array_equal(getattr(again, figure)(name), getattr(fit, figure)(name))
+    assert str(again.summary(uncertainty="importance_sampling")) == str(fit.summary())
+
+
+def test_draws_of_a_joint_factor_are_shown_part_by_part():
+    """The mean and precision of a component share a factor; the figures are those of an importance sample."""
+    rng = np.random.default_rng(3)
+    data = {"x": np.concatenate([rng.normal(size=(60, 1)), rng.normal(size=(40, 1)) + 2.2])}
+    fit = cv.models.normal_wishart_mixture(1, 2).fit(data, seed=0, tol=1e-9, max_iter=3000)
+    assert fit.uncertainty == "importance_sampling"
+    sample = fit.importance_sample(data, n_draws=4_000, seed=0)
+    for name in ("theta.mean", "theta.precision", "weights"):
+        np.testing.assert_allclose(fit.mean(name), sample.mean(name), atol=1e-9)
+        np.testing.assert_allclose(fit.sd(name), sample.sd(name), atol=1e-9)
+        lower, upper = fit.interval(name, 0.9)
+        width = np.abs(upper - lower)
+        ends = sample.interval(name, 0.9)
+        # quantiles are kept at 33 places
+        assert (np.abs(np.stack([lower, upper]) - ends) < 0.05 * width).all()

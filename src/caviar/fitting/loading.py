@@ -16,6 +16,7 @@ from ..language import Categorical, Plate, Variable
 from ..names import Names
 from ..posterior.documents import factor_of_document, shared_of_document
 from ..posterior.documents.shapes import Sizes
+from ..posterior.integration.drawn import Drawn
 from ..posterior.integration.shown import Integrated
 from ..posterior.posterior import Posterior
 from ..posterior.shared_factors import SharedFactors
@@ -253,7 +254,8 @@ def _uncertainty(document: Any, factors: Mapping[str, Any]) -> Uncertainty:
         return MeanField()
     if "sds" not in document:
         return MeanField(_text(document["because"]), _text(document.get("doubt", "")))
-    kind = Integrated if "values" in document else Corrected if "shifts" in document else Widths
+    kinds = {"values": Integrated, "draws": Drawn, "shifts": Corrected}
+    kind = next((own for name, own in kinds.items() if name in document), Widths)
     return kind.of_plain(document, factors)
 
 

@@ -14,7 +14,7 @@ from .._typing import Array
 from ..engine.starts.restarts import distinct_ends, told_ends
 from ..families._marginals import Marginals
 from .summary import Summary, summary_of
-from .uncertainty.known import HEAVY, KINDS, MeanField, Source, Tell, Uncertainty, ends_of
+from .uncertainty.known import HEAVY, SHOWN, MeanField, Source, Tell, Uncertainty, ends_of
 
 _OF_ROWS_BEFORE = "What earlier rows contribute is that of mean field."
 
@@ -97,9 +97,9 @@ class ShowsUncertainty(ABC):
     def uncertainty(self) -> str:
         """The method that gives the standard deviations and intervals of this posterior.
 
-        ``"integrated"``, ``"second_order"``, ``"linear_response"``, or ``"mean_field"`` for those of the factors;
-        :attr:`interval_remark` says why. This is decided when they are first asked for, see ``uncertainty=`` of
-        :meth:`Model.fit`.
+        ``"integrated"``, ``"importance_sampling"``, ``"second_order"``, ``"linear_response"``, or ``"mean_field"`` for
+        those of the factors; :attr:`interval_remark` says why. This is decided when they are first asked for, see
+        ``uncertainty=`` of :meth:`Model.fit`.
         """
         return self._shown_as("auto").kind
 
@@ -241,17 +241,16 @@ class ShowsUncertainty(ABC):
 
     def _shown_as(self, kind: str) -> Uncertainty:
         """Return where standard deviations and intervals come from."""
-        if kind not in KINDS:
-            raise ParameterError(f"uncertainty must be one of {', '.join(map(repr, KINDS))}; got {kind!r}")
+        if kind not in SHOWN:
+            raise ParameterError(f"uncertainty must be one of {', '.join(map(repr, SHOWN))}; got {kind!r}")
         if kind == "mean_field":
             return MeanField()
         found = self._uncertainty = self._uncertainty.settled(self)
         if kind not in ("auto", found.kind):
-            how = (
-                "call posterior.linear_response(data).summary() with the data of the fit"
-                if kind == "linear_response"
-                else f"fit with uncertainty={kind!r}"
-            )
+            how = {
+                "linear_response": "call posterior.linear_response(data).summary() with the data of the fit",
+                "importance_sampling": "call posterior.importance_sample(data) with the data of the fit",
+            }.get(kind, f"fit with uncertainty={kind!r}")
             raise ModelError(
                 f"this posterior does not have the standard deviations of {kind.replace('_', ' ')}. {found.remark} "
                 f"To have them, {how}"

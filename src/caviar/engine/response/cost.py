@@ -218,12 +218,12 @@ def is_worth_a_series(problem: Problem, size: int, n_rows: int) -> bool:
     return _POINTS_OF_SERIES * (of_a_point + _OF_PRODUCT * float(size) ** 3) <= _OF_SERIES
 
 
-def n_draws_of_little_cost(problem: Problem, n_rows: int) -> int:
+def n_draws_of_little_cost(problem: Problem, n_rows: int, most: int = _MOST_DRAWS) -> int:
     """Return how many weighted draws cost very little, beside as many pilot draws; 0 where those tell too little."""
     if not problem.factors or problem.chains:
         return 0
     of_one = _operations_of_a_row(problem) * n_rows + (0.0 if problem.rows.is_dense else _OF_DRAW)
-    n = int(min(_MOST_DRAWS, _OF_ALL_DRAWS / (2.0 * of_one)))
+    n = int(min(most, _OF_ALL_DRAWS / (2.0 * of_one)))
     return n if n >= _FEWEST_DRAWS else 0
 
 

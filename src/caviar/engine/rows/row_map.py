@@ -213,11 +213,11 @@ class RowMap:
     def _sum_fixed(self) -> Sums:
         if not self.model.has_static:
             return Sums.zero()
-        source = self.source
-        if 0 < source.n_rows <= self.model.block_rows:
-            weights = source.weights(0, source.n_rows)
+        source, is_block = self.source, self.source.n_rows <= self.model.block_rows
+        if source.n_rows > 0 and (is_block or source.total_weight == source.n_rows):
+            weights = source.weights(0, min(source.n_rows, self.model.block_rows))
             # whole numbers have the same sum in any order
-            if weights is None or (weights == np.floor(weights)).all():
+            if weights is None or (is_block and (weights == np.floor(weights)).all()):
                 counted = self.model.static_of(source.n_rows if weights is None else weights.sum())
                 if counted is not None:
                     return counted

@@ -27,7 +27,7 @@ from ..shared_factors import Factored
 from ..uncertainty.known import Corrected, Tell, Uncertainty, Widths
 from ..uncertainty.pending import Pending
 from .at_once import MOST_NUMBERS, integral_of, means_of, separating_of
-from .doubts import doubt_of, doubt_of_draws, doubt_of_series
+from .doubts import doubt_of, doubt_of_series, drawn_if_better
 from .fits_at_values import TO_A_FIXED_POINT, arguments_of, fits_at_values
 from .integrated import IntegratedPosterior
 from .lattice_of_fits import MOST_DIMENSIONS, integral_of_fits
@@ -195,9 +195,9 @@ class Integrates(Factored):
         """Say how far second order would change figures of linear response; empty if not by much."""
         return doubt_of_series(self, pending, response._response, shown)
 
-    def _doubt_of_draws(self, pending: Pending, response: LinearResponse, shown: Widths) -> str:
-        """Say which interval of a mixture contains too few weighted draws; empty if none does."""
-        return doubt_of_draws(self, pending, response, shown)
+    def _drawn_if_better(self, pending: Pending, response: LinearResponse, shown: Widths) -> Widths:
+        """Return figures of weighted draws for a mixture whose intervals contain too few of these."""
+        return drawn_if_better(self, pending, response, shown)
 
     def _in_expectation(self, pending: Pending) -> Integrates:
         """Return the fit with the expected logarithms of links in the ELBO, and sums in one factor.

@@ -11,6 +11,7 @@ from ...engine.evaluation.given_by_passes import has_one_mode, operations_of_a_p
 from ...engine.response.cost import is_worth_a_series, n_draws_of_little_cost
 from ..uncertainty.known import Uncertainty, Widths
 from .at_once import means_of, separating_of
+from .drawn import Drawn
 from .lattice_of_fits import MOST_DIMENSIONS
 
 _MOVED = 0.25
@@ -28,6 +29,11 @@ _PASSES, _OPERATIONS = 60, 2e9
 _LEVEL, _CONTAINED = 0.9, 0.86
 """Of intervals, and the share of weighted draws in one, with its standard error, below which it is told. In mixtures of
 two components these intervals contain less than 80% of a sampler's draws, and no others less than 70%."""
+
+_SHOWN_DRAWS = 4_000
+"""Weighted draws that are shown, at most."""
+
+_POOR_WEIGHTS = "They are in doubt: few draws have much of the weight. Sample instead."
 
 _APART = 0.9
 """Smallest eigenvalue of linear response above which components hardly overlap."""
@@ -112,8 +118,8 @@ def doubt_of_series(posterior: Any, pending: Any, response: Any, shown: Widths) 
     )
 
 
-def doubt_of_draws(posterior: Any, pending: Any, response: Any, shown: Widths) -> str:
-    """Return a sentence on intervals of a mixture of few rows that contain too few weighted draws; empty if none does.
+def drawn_if_better(posterior: Any, pending: Any, response: Any, shown: Widths) -> Widths:
+    """Return figures of weighted draws for a mixture of few rows, if intervals contain too few of these.
 
     The draws are those of importance sampling, whose proposal reaches further than the intervals. Where their weights
     are poor, they tell little, and what they tell counts the less.
@@ -123,25 +129,27 @@ def doubt_of_draws(posterior: Any, pending: Any, response: Any, shown: Widths) -
     posterior, pending, response
         The fit, its data, and its :class:`~caviar.posterior.linear_response.LinearResponse`.
     shown
-        The figures.
+        The figures without draws.
     """
     problem, row_map = posterior._bound(pending)
     has_labels = any(own.labels for own in problem.factors)
     n = n_draws_of_little_cost(problem, row_map.source.n_rows)
     if not has_labels or not n or response.smallest_eigenvalue > _APART:
-        return ""
-    sample = posterior._importance_sample(pending.data, response, n, 0, pending.sample_weight, is_asked=False)
-    shares = {name: _share_inside(sample, name, posterior[name], shown) for name in shown.sds}
-    worst = min(shares, key=lambda name: shares[name])
-    least = shares[worst]
+        return shown
+
+    def drawn(n_draws: int) -> Any:
+        return posterior._importance_sample(
+            pending.data, response, n_draws, 0, pending.sample_weight, is_asked=False
+        )
+
+    sample = drawn(n)
+    least = min(_share_inside(sample, name, posterior[name], shown) for name in shown.sds)
     error = np.sqrt(least * (1.0 - least) / sample.effective_draws)
     if least + error >= _CONTAINED:
-        return ""
-    mend = "posterior.importance_sample(data) has better ones." if sample.is_usable else "Sample instead."
-    return (
-        f"They are in doubt: {_LEVEL:.0%} intervals of {worst} contain only about {least:.0%} of the posterior by "
-        f"{n:,} weighted draws. {mend}"
-    )
+        return shown
+    sample = drawn(n_draws_of_little_cost(problem, row_map.source.n_rows, _SHOWN_DRAWS))
+    found = Drawn.of(sample, {name: posterior[name] for name in posterior}, shown)
+    return found if sample.is_usable else found.doubted(_POOR_WEIGHTS)
 
 
 def _share_inside(sample: Any, name: str, factor: Any, shown: Uncertainty) -> float:

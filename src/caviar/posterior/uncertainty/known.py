@@ -27,6 +27,8 @@ _MUCH_OF_SD, _MUCH_WIDER = 0.5, 1.4
 better: regressions and locations have up to 0.41 and 1.19, precisions between few groups from 0.8 and 1.9 on."""
 KINDS = ("auto", "integrated", "linear_response", "second_order", "mean_field")
 """The kinds that can be asked for."""
+SHOWN = (*KINDS, "importance_sampling")
+"""The kinds that a posterior may have."""
 
 
 Tell: TypeAlias = "Callable[[Any], Uncertainty | None]"

@@ -163,10 +163,8 @@ class PendingToSecondOrder(Pending):
 
     def _told(self, posterior: Any, response: Any, left_out: Collection[str]) -> Widths:
         found = self._best(posterior, response, left_out)
-        if found.doubt:
-            return found
         with suppress(ModelError, np.linalg.LinAlgError):
-            return found.doubted(posterior._doubt_of_draws(self, response, found))
+            return posterior._drawn_if_better(self, response, found)
         return found
 
     def _best(self, posterior: Any, response: Any, left_out: Collection[str]) -> Widths:

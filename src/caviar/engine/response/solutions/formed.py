@@ -32,10 +32,12 @@ class Formed(Solution):
         counts = self._counts = operator.counts
         own = matrix[np.ix_(counts, counts)]
         self._left, self._tried = np.eye(len(own)) - 0.5 * (own + own.T), dict[float, bool]()
+        # a factor of Cholesky takes a tenth of the time of the eigenvectors
+        inverse = _inverse(self._left)
+        self._largest = np.inf if inverse is None else float(np.trace(inverse))
         solved = np.zeros_like(matrix)
-        if self.is_above(FLAT):
-            # a factor of Cholesky takes a tenth of the time of the eigenvectors
-            solved[np.ix_(counts, counts)] = _inverse(self._left)
+        if inverse is not None and self.is_above(FLAT):
+            solved[np.ix_(counts, counts)] = inverse
             self._flat = np.zeros((len(matrix), 0))
         else:
             solved[np.ix_(counts, counts)] = self._by_vectors()
@@ -60,6 +62,9 @@ class Formed(Solution):
         return values, vectors
 
     def is_above(self, value: float) -> bool:
+        if self._largest < np.inf and value * self._largest < 1.0:
+            # the trace of a positive inverse is larger than each of its eigenvalues
+            return True
         if "_spectrum" in vars(self):
             return super().is_above(value)
         if value not in self._tried:
@@ -94,9 +99,15 @@ class Formed(Solution):
         return shares_in(self._flat, columns)
 
 
-def _inverse(positive: Array) -> Array:
-    """Return the inverse of a positive definite matrix."""
-    lower, _ = dpotri(cholesky(positive), lower=True)
+def _inverse(matrix: Array) -> Array | None:
+    """Return the inverse of a positive definite matrix; None of any other."""
+    try:
+        factor = cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return None
+    if not np.isfinite(factor).all():
+        return None
+    lower, _ = dpotri(factor, lower=True)
     return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
 
 

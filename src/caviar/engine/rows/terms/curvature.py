@@ -81,6 +81,9 @@ class Products:
         self._ordered: AnyArray = np.stack([first, second])[:, occurs[order]]
         self.pairs: AnyArray = self._order[self._ordered]
         self._runs = list(self._found_runs())
+        # whether those with the first feature are all features, one after the other: it is the number 1
+        whole = [run for *_, run in self._runs[:1]] == [slice(0, table.n_rows)]
+        self._has_one = whole and not powers[self._order[0]].any()
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
         self.places: AnyArray = np.empty((table.n_rows, table.n_rows), dtype=np.intp)
@@ -94,8 +97,14 @@ class Products:
 
     def write(self, features: Array, out: Array) -> None:
         """Write the products of features (F, B), (M, B)."""
-        features = features.take(self._order, axis=0)
-        for number, own, others, run in self._runs:
+        if self._has_one:
+            # those with the number 1 come first: the features, of which all others are products
+            for product, place in zip(out, self._order.tolist(), strict=False):
+                product[...] = features[place]
+            features = out
+        else:
+            features = features.take(self._order, axis=0)
+        for number, own, others, run in self._runs[self._has_one :]:
             if run is not None:
                 np.multiply(features[run], features[number], out=out[own])
             else:
@@ -175,16 +184,16 @@ def pairs_of(key: FactorKey) -> FactorKey:
 
 
 def _of_label(work: BlockWork, factor: LocalFactor) -> Weights:
-    """Return what makes the covariances of pairs of categories, in the order of an upper triangle."""
+    """Return what makes minus the covariances of pairs of categories, in the order of an upper triangle."""
     shares = factor.counted(work.state[factor.key], work.rows.columns)
-    buffer = work.scratch.array((factor, "pairs"), (n_pairs(factor), work.rows.n_rows))
 
     def of_rows(rows: slice) -> Array:
-        own, found, start = shares[:, rows], buffer[:, : rows.stop - rows.start], 0
-        minus = -own if work.rows.weights is None else -own * work.rows.weights[rows]
+        own, start = shares[:, rows], 0
+        found = work.scratch.array((factor, "pairs"), (n_pairs(factor), own.shape[1]))
+        weighted = own if work.rows.weights is None else own * work.rows.weights[rows]
         for category in range(len(own) - 1):
             stop = start + len(own) - category - 1
-            np.multiply(own[category + 1 :], minus[category], out=found[start:stop])
+            np.multiply(own[category + 1 :], weighted[category], out=found[start:stop])
             start = stop
         return found
 
@@ -241,7 +250,8 @@ def whole_curvature(summed: Array, factor: LocalFactor, products: Products) -> A
     by_pair = np.zeros((size, size, products.number))
     one_label = is_one_label(factor)
     rows, columns = np.triu_indices(size, k=1 if one_label else 0)
-    by_pair[rows, columns] = by_pair[columns, rows] = summed
+    # of a label minus the covariances are summed
+    by_pair[rows, columns] = by_pair[columns, rows] = -summed if one_label else summed
     if one_label:
         by_pair[np.arange(size), np.arange(size)] = -by_pair.sum(axis=1)
     whole = by_pair[:, :, products.places].swapaxes(1, 2)
