@@ -27,7 +27,7 @@ from ...numerics.blas import one_blas_thread
 from ..model import Model, assembled
 from ..progress import LongFit, groups_in_words, line_where_somebody_looks, lines, parts_told
 from .fits import Batch, ManyFits
-from .kinds import FittedMany, ManyModels, ManyStatements
+from .kinds import Differences, FittedMany, ManyModels, ManyStatements
 from .tables import Tables, batches, tables_of
 
 log = logging.getLogger("caviar")
@@ -216,16 +216,8 @@ def _batch(
             else _batch(statements, data, groups[~is_odd], rng, told)
         )
         return fit, np.concatenate([groups[is_odd], left])
-    stated = statements.stated(data.tables[groups[0]])
-    try:
-        one = assembled(stated.model, data.tables[groups[0]], stated.point)
-    except CaviarError:
-        return None, groups
-    if why_not_grouped(one) or not follows_from_labels(one) or _is_unlike(one, counts, values):
-        return None, groups
-    columns = {ColumnKey(name): own for name, own in values.items()}
-    problem = GroupedProblem(one, again, Groups(columns, counts, differences.constants, differences.floors))
-    if not problem.is_like_one:
+    problem = _problem_of(statements, data, groups, values, differences)
+    if problem is None:
         return None, groups
     own = statements.lengths
     with warnings.catch_warnings():
@@ -240,6 +232,27 @@ def _batch(
         return None, groups
     made = Batch(groups[places], places, problem.factors(ends.vector, places), ends)
     return made, groups[~ends.has_settled]
+
+
+def _problem_of(
+    statements: ManyStatements,
+    data: Tables,
+    groups: AnyArray,
+    values: Mapping[str, AnyArray],
+    differences: Differences,
+) -> GroupedProblem | None:
+    """Return the problem of groups with these values, (G, N, ...); None where they are no batch."""
+    table, counts = data.tables[groups[0]], data.counts[groups]
+    stated = statements.stated(table)
+    try:
+        one = assembled(stated.model, table, stated.point)
+    except CaviarError:
+        return None
+    if why_not_grouped(one) or not follows_from_labels(one) or _is_unlike(one, counts, values):
+        return None
+    columns = {ColumnKey(name): own for name, own in values.items()}
+    problem = GroupedProblem(one, again, Groups(columns, counts, differences.constants, differences.floors))
+    return problem if problem.is_like_one else None
 
 
 def _ends_low(
