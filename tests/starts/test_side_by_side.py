@@ -300,6 +300,14 @@ def test_each_iteration_of_each_start_is_told_and_may_be_the_last():
         assert len(posterior.restart_traces[restart]) - 1 - numbers[-1] in (0, 1)
 
 
+def test_all_starts_may_be_ended_at_once():
+    model, data = _grid(np.random.default_rng(12))
+    posterior = model.fit(
+        data, init="prior", n_restarts=3, seed=1, progress=lambda event: event.iteration == 2
+    )
+    assert [len(own) for own in posterior.restart_traces] == [3, 3, 3]
+
+
 def test_an_interruption_leaves_the_best_so_far():
     model, data = _grid(np.random.default_rng(13))
 

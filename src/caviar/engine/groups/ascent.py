@@ -175,7 +175,8 @@ def looked(state: GroupedState, groups: AnyArray | None = None) -> GroupedState:
 
 def _inner(matrices: Array, sums: Array) -> Array:
     """Return the inner product of the matrices of each group, (G, K, F) both."""
-    return np.vecdot(matrices.reshape(len(matrices), -1), sums.reshape(len(sums), -1))
+    shape = len(sums), sums.shape[1] * sums.shape[2]
+    return np.vecdot(matrices.reshape(shape), sums.reshape(shape))
 
 
 def _updated(state: GroupedState) -> GroupedState:

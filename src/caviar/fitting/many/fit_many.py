@@ -35,7 +35,7 @@ log = logging.getLogger("caviar")
 _FEWEST = 3
 """Groups of a batch: fewer are fitted by themselves."""
 
-_CHECKED_OF, _MOST_CHECKED = 50, 16
+_CHECKED_OF, _MOST_CHECKED = 50, 4
 """Of so many groups of a batch one is fitted by itself as well, and no more than these in all."""
 
 _LOW, _SHARE_LOW = 0.02, 0.25
