@@ -14,10 +14,10 @@ from caviar.engine.groups.side_by_side import SideBySide
 
 from .sets.statements import Statement
 
-_HELD = [105, 107, 109, 112, 115, 127, 138, 140, 150, 156, 164]
+_HELD = [105, 107, 109, 112, 115, 127, 138, 140, 150, 156, 164, 202, 232, 252, 281]
 """Seeds of small statements that a batch holds."""
 
-_REFUSED = [202, 214, 232, 246, 252, 281]
+_REFUSED = [108, 157, 187, 214, 246]
 """Those that end with an error, or elsewhere, in a batch that does not refuse them."""
 
 _CHUNK = 4

@@ -58,7 +58,41 @@ def _stated_size(rng):
     return model, {"x": rng.normal(size=(60, 2)) + 3 * rng.integers(3, size=(60, 1))}
 
 
-MODELS = [_known_variances, _mixture, _grid, _classes, _means_far_off, _counts, _stated_size]
+def _stated_trials(rng):
+    """Tallies of a number of trials that the statement has for each row."""
+    x = rng.multinomial(rng.integers(1, 7, 40), [0.2, 0.3, 0.5])
+    table = cv.Dirichlet("table", np.ones(3), plates=cv.Plate("label", 2))
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=cv.Plate("obs"))
+    return cv.Model(cv.Multinomial("x", x.sum(axis=1), table[z], plates=z.plates)), {"x": x}
+
+
+def _missing_entries(rng):
+    """Columns that are independent within a component, some entries of which are missing."""
+    model, data = _classes(rng)
+    return model, {"x": np.where(rng.random(data["x"].shape) < 0.1, np.nan, data["x"])}
+
+
+def _rows_along_the_second_plate(rng):
+    """The longer plate has the rows, and the labels are of the other."""
+    short, long, k = cv.Plate("short", 9), cv.Plate("long", 20), cv.Plate("k", 3)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(3)), plates=short)
+    mean = cv.Normal("mean", 0.0, 0.1, plates=k)
+    model = cv.Model(cv.Normal("x", mean[z], 1.0, plates=(short, long)))
+    return model, {"x": rng.normal(size=(9, 20)) + rng.integers(3, size=(9, 1))}
+
+
+MODELS = [
+    _known_variances,
+    _mixture,
+    _grid,
+    _classes,
+    _means_far_off,
+    _counts,
+    _stated_size,
+    _stated_trials,
+    _missing_entries,
+    _rows_along_the_second_plate,
+]
 
 
 @pytest.fixture
@@ -128,7 +162,8 @@ def test_rows_of_ended_starts_are_looked_at_no_further(accelerate, batches, monk
 def test_plain_iterations_are_those_of_a_fit_by_itself(make, weighted, batches):
     rng = np.random.default_rng(5)
     model, data = make(rng)
-    weights = rng.integers(1, 4, len(next(iter(data.values())))) if weighted else None
+    n_rows = 20 if make is _rows_along_the_second_plate else len(next(iter(data.values())))
+    weights = rng.integers(1, 4, n_rows) if weighted else None
     settings = {"tol": 0.0, "seed": 6, "max_iter": 7, "accelerate": False, "sample_weight": weights}
     together, n_batches, alone = _both(
         batches, lambda: model.fit(data, init="prior", n_restarts=3, **settings)
@@ -180,26 +215,8 @@ def _several_answers(rng):
     return model, {"x": rng.integers(5, size=(8, 2))}
 
 
-def _stated_trials(rng):
-    """Tallies of a number of trials that the statement has for each row."""
-    x = rng.multinomial(rng.integers(1, 7, 6), [0.2, 0.3, 0.5])
-    table = cv.Dirichlet("table", np.ones(3), plates=cv.Plate("label", 2))
-    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=cv.Plate("obs"))
-    return cv.Model(cv.Multinomial("x", x.sum(axis=1), table[z], plates=z.plates)), {"x": x}
-
-
-def _rows_along_the_second_plate(rng):
-    """The longer plate has the rows, and the labels are of the other."""
-    short, long, k = cv.Plate("short", 9), cv.Plate("long", 20), cv.Plate("k", 3)
-    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(3)), plates=short)
-    mean = cv.Normal("mean", 0.0, 0.1, plates=k)
-    model = cv.Model(cv.Normal("x", mean[z], 1.0, plates=(short, long)))
-    return model, {"x": rng.normal(size=(9, 20)) + rng.integers(3, size=(9, 1))}
-
-
-@pytest.mark.parametrize("make", [_several_answers, _stated_trials, _rows_along_the_second_plate])
-def test_answers_that_cannot_be_a_batch_are_fitted_one_by_one(make, batches):
-    model, data = make(np.random.default_rng(1))
+def test_answers_at_several_places_are_fitted_one_by_one(batches):
+    model, data = _several_answers(np.random.default_rng(1))
     together, n_batches, alone = _both(batches, lambda: model.fit(data, n_restarts=3, seed=0))
     assert n_batches == 0
     assert together.restart_elbos.tolist() == alone.restart_elbos.tolist()
@@ -281,6 +298,14 @@ def test_each_iteration_of_each_start_is_told_and_may_be_the_last():
         assert numbers[:2] == [1, 2]
         assert numbers == sorted(set(numbers))
         assert len(posterior.restart_traces[restart]) - 1 - numbers[-1] in (0, 1)
+
+
+def test_all_starts_may_be_ended_at_once():
+    model, data = _grid(np.random.default_rng(12))
+    posterior = model.fit(
+        data, init="prior", n_restarts=3, seed=1, progress=lambda event: event.iteration == 2
+    )
+    assert [len(own) for own in posterior.restart_traces] == [3, 3, 3]
 
 
 def test_an_interruption_leaves_the_best_so_far():

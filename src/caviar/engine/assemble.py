@@ -6,16 +6,14 @@ a test holds each to the derived updates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from typing import Any
 
-import numpy as np
-
 from .._errors import ModelError, ParameterError
-from ..language import Axis, Data, Multinomial, Node, Variable, terms_of
+from ..language import Variable, terms_of
 from .ascent.problem import CompiledRows, CompileRows, Factors, Problem
 from .ascent.schedule import Ascent, Schedule, StatedSchedule
 from .ascent.schedules.auto import Auto
@@ -36,9 +34,7 @@ from .compiled.compiler import compile_terms
 from .compiled.labels_that_meet import with_joined_labels
 from .compiled.shared.groups import with_shared
 from .compiled.shared.variable import SharedVariable
-from .compiled.terms import Compiled, GlobalTerm
-from .design.features import Feature
-from .design.keys import SumKey
+from .compiled.terms import Compiled
 from .factorisation import APART, apart, local_factors
 from .groups.side_by_side import SideBySide
 from .local.categorical import CategoricalFactor
@@ -52,7 +48,7 @@ from .topics.compile import compile_documents, compile_tied, document_factors
 from .topics.documents import Documents
 from .topics.e_step import TopicRows
 from .topics.kind_of_rows import KindOfRows
-from .topics.lowering import BoundDocuments, bind_rows
+from .topics.lowering import BoundDocuments
 from .topics.tied import TiedTopicRows
 
 SCHEDULES: Mapping[str, Callable[[], StatedSchedule]] = {
@@ -227,6 +223,7 @@ def assemble(
     point: frozenset[Variable],
     joint: Sequence[Sequence[str]] | str | None = None,
     plans: dict[Hashable, Any] | None = None,
+    coordinates: Coordinates | None = None,
 ) -> Problem:
     """Return the compiled problem of a model bound to data.
 
@@ -242,8 +239,10 @@ def assemble(
         if it is small, unless this is ``"apart"``.
     plans
         What was compiled before of the same nodes with other values.
+    coordinates
+        What locations are measured from; the data by default.
     """
-    coordinates = coordinates_of(bound)
+    coordinates = coordinates or coordinates_of(bound)
     if isinstance(bound, BoundDocuments):
         return Problem(bound, coordinates, document_factors(bound), order, point, _documents)
     terms = [term for node in bound.nodes if isinstance(node, Variable) for term in terms_of(node)]
@@ -298,27 +297,20 @@ def several(
     problem: Problem, starts: Sequence[Factors], rows: RowMap, *, moves: bool = True
 ) -> SideBySide | None:
     """Return starts of a problem, given by their global factors, side by side; None where each runs by itself."""
-    bound = problem.bound
-    if why_not_grouped(problem) or not problem.order or any(isinstance(own, Data) for own in bound.nodes):
+    if why_not_grouped(problem):
         return None
-    return SideBySide.of(problem, repeated([own.name for own in problem.point]), starts, rows, moves=moves)
+    return SideBySide.of(problem, again, starts, rows, moves=moves)
 
 
-def repeated(point: Collection[str]) -> Callable[..., Problem]:
-    """Return what assembles a statement that is repeated for many groups; point masses by name."""
-
-    def assembled(
-        nodes: Sequence[Node], leaves: Sequence[Variable], data: Mapping[str, Any], plate: str
-    ) -> Problem:
-        bound = bind_rows(nodes, leaves, data, data_plate=plate)
-        order = list(bound.latent_globals())
-        return assemble(bound, order, frozenset(own for own in order if own.name in point), APART)
-
-    return assembled
+def again(
+    bound: BoundModel, order: Sequence[Variable], point: frozenset[Variable], coordinates: Coordinates
+) -> Problem:
+    """Return the problem of a statement that is repeated for many groups, measured from given points."""
+    return assemble(bound, order, point, APART, coordinates=coordinates)
 
 
 def why_not_grouped(one: Problem) -> str:
-    """Return why groups of a statement cannot be fitted as one problem; nothing if they can.
+    """Return why a pass over the rows of several groups is no stack of matrix products; nothing if it is.
 
     Parameters
     ----------
@@ -328,71 +320,29 @@ def why_not_grouped(one: Problem) -> str:
     bound, compiled = one.bound, one.compiled
     if not _is_in_products(one):
         return "its rows meet the globals otherwise than in matrix products"
-    if any(own.plates[:1] != (bound.data_plate,) for own in bound.observed):
-        return "the rows are not along the first plate of every observed variable"
     if len(one.factors) > 1 or any(type(own) is not CategoricalFactor for own in one.factors):
         return "what is hidden in its rows is not a single Categorical"
     if any(own.has_unseen or own.labelled or own.values is None for own in one.factors):
         return "its labels are known in part, or several in a row"
-    if compiled.zero_terms or one.groups or one.coupled or one.sequential:
-        return "its globals share a factor, or some probabilities are zero"
-    if any(bound.of(node).clamped is not None or node.is_point for node in one.order):
-        return "some of its globals are known"
-    if any(bound.of(node).prior is not None for node in one.order):
-        return "an earlier posterior is its prior"
-    if any(table.tallied for table in compiled.tables.values()):
-        return "its categories are looked up"
-    features = [own for table in compiled.tables.values() for own in table.features]
-    if any(_is_more(own, one) for own in features) or any(_has_trials(own) for own in bound.observed):
-        return "its rows have known values besides the observed variables, or entries are missing"
-    if not all(any(parent in one.order for parent in node.parents) for node in bound.observed) or any(
-        _is_of_labels_alone(term) for term in compiled.terms
+    if not one.order or compiled.zero_terms or one.groups or one.coupled or one.sequential:
+        return "it has no globals, or they share a factor, or some probabilities are zero"
+    if bound.joined or any(bound.gathered(name) for name in ("clamped", "prior", "entries")):
+        return "some of what is hidden is known, or has an earlier posterior as its prior"
+    frame = one.coordinates
+    if (
+        frame.designs
+        or any(own.location is not None for own in frame.groups)
+        or any(own.is_point for own in one.order)
     ):
-        return "an observed variable, or a part of its density, depends on no unknown that each group has by itself"
-    if any(_differs(term, own) for own in one.factors for term in compiled.terms):
-        return "its components have priors of their own"
+        return "its rows are measured from points of their own, or some of its globals are thresholds"
     return ""
 
 
 def _is_in_products(one: Problem) -> bool:
     """Whether rows meet the globals in matrix products."""
     rows = one.rows
-    if type(rows) is not IndependentRows or rows.has_centres:
+    if type(rows) is not IndependentRows or rows.has_centres or any(rows.partial.values()):
         return False
-    return rows.is_fused and not any(rows.partial.values())
-
-
-def _is_of_labels_alone(term: GlobalTerm) -> bool:
-    """Whether values of the rows meet only their labels in a term, and no global."""
-    keys = term.contraction.keys
-    sums = [key for key in keys if isinstance(key, SumKey)]
-    return len(sums) == len(keys) and any(
-        key.local and (key.feature is None or key.feature.column) for key in sums
-    )
-
-
-def _is_more(feature: Feature, one: Problem) -> bool:
-    """Whether a feature is of more than an observed variable, complete and measured from one point.
-
-    Labels along more than the rows are, too: the sums keep these plates in one group, though no table has them.
-    """
-    source = feature.source
-    if source is None:
-        return False
-    is_observed = isinstance(source.node, Variable) and source.node in one.bound.observed
-    if not is_observed or (feature.n_labels is not None and source.shape):
-        return True
-    return source.origin is not None or source.beside is not None or source.has_missing
-
-
-def _has_trials(variable: Variable) -> bool:
-    """Whether a number of trials is stated for each row."""
-    return isinstance(variable, Multinomial) and variable.trials is not None and variable.trials.ndim > 0
-
-
-def _differs(term: GlobalTerm, factor: LocalFactor) -> bool:
-    """Whether the constant of a term differs from category to category."""
-    own = term.contraction
-    categories = {Axis(label, "k") for label in factor.variables}
-    places = [place for place, axis in enumerate(own.constant_axes) if axis in categories]
-    return any(np.ptp(own.constant, axis=place).any() for place in places)
+    compiled = one.compiled
+    are_features = all(own.feature is not None for own in compiled.parts.values())
+    return rows.is_fused and are_features and not any(own.tallied for own in compiled.tables.values())

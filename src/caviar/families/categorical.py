@@ -83,15 +83,17 @@ class Categorical(ExponentialFamily):
             expectation = "log-probabilities must not be NaN or plus infinity, nor all minus infinity"
             refuse_improper("Categorical", np.isfinite(largest[..., 0]), expectation)
         shifted = logits - largest
-        is_seen = shifted > _LOWEST
+        is_unseen = shifted <= _LOWEST
         # in place: memory that is new takes longer than what is done with it
         weights = np.maximum(shifted, _LOWEST, out=shifted)
         np.exp(weights, out=weights)
-        weights *= is_seen
+        np.putmask(weights, is_unseen, 0.0)
         total = np.add.reduce(weights, axis=-1, keepdims=True)
-        log_partition = (np.log(total) + largest)[..., 0]
+        log_total = np.log(total)
+        log_partition = (log_total + largest)[..., 0]
         weights /= total
-        return cls._trusted(probabilities=weights, natural=natural, log_partition=log_partition)
+        own = {"natural": natural, "log_partition": log_partition, "_largest": (largest, log_total)}
+        return cls._trusted(probabilities=weights, **own)
 
     @classmethod
     def statistics_of(cls, value: ArrayLike, n_categories: int | None = None) -> Statistics:
@@ -132,6 +134,13 @@ class Categorical(ExponentialFamily):
         largest = logits.max(axis=-1, keepdims=True)
         return np.log(np.exp(logits - largest).sum(axis=-1)) + largest[..., 0]
 
+    @cached_property
+    def _largest(self) -> tuple[Array, Array]:
+        """The largest natural parameter, and minus the logarithm of the largest probability, (..., 1) both."""
+        (logits,) = self.natural
+        largest = np.maximum.reduce(logits, axis=-1, keepdims=True)
+        return largest, -np.log(np.maximum.reduce(self.probabilities, axis=-1, keepdims=True))
+
     @property
     def mean(self) -> Array:
         """Mean of the one-hot vector: the probabilities."""
@@ -166,10 +175,10 @@ class Categorical(ExponentialFamily):
         if "natural" not in vars(self):
             return _entropy(self.probabilities)
         # no logarithm is taken but that of the largest probability of each
-        p, (logits,) = self.probabilities, self.natural
-        shifted = logits - np.maximum.reduce(logits, axis=-1, keepdims=True)
+        p, (logits,), (largest, of_largest) = self.probabilities, self.natural, self._largest
+        shifted = logits - largest
         np.maximum(shifted, _NONE, out=shifted)
-        entropy = -np.log(np.maximum.reduce(p, axis=-1)) - np.einsum("...k,...k->...", p, shifted)
+        entropy = of_largest[..., 0] - np.einsum("...k,...k->...", p, shifted)
         is_small = entropy < _SMALL
         if is_small.any():
             entropy = np.array(entropy)

@@ -22,7 +22,6 @@ def replicated(
     constants: Mapping[str, Array],
     floors: Mapping[str, Array],
     value_of: Callable[[Node], Array],
-    rows: Plate | None = None,
 ) -> tuple[tuple[Node, ...], tuple[Variable, ...]]:
     """Return the nodes and leaves of a statement with every variable repeated over one more plate, the outermost.
 
@@ -40,14 +39,10 @@ def replicated(
         Name of a variable with a smallest variance -> that of each repetition, (G, shape of one...).
     value_of
         Returns the value of a constant of the statement.
-    rows
-        The plate of the rows, whose size is left to the data of the repetitions.
     """
     shared: list[Any] = [own for own in vars(roles).values() if isinstance(own, Role)]
     shared += [node.log_density for node in nodes if isinstance(node, Variable)]
     memo: dict[int, Any] = {id(own): own for own in shared}
-    if rows is not None:
-        memo[id(rows)] = Plate(rows.name, within=rows.within)
     for node in nodes:
         if isinstance(node, Constant):
             plates = deepcopy(node.plates, memo)

@@ -77,7 +77,7 @@ class Formula:
                 if axis not in present:
                     coefficient *= size(axis)
             self._axes = (*axes, *present)
-        self._coefficient = coefficient
+        self.coefficient = coefficient
         self._arrays = arrays
         self.constant_axes = tuple(
             dict.fromkeys([axis for own in arrays for axis in own if axis in of_factors])
@@ -110,7 +110,7 @@ class Formula:
 
     def folded(self, constants: Sequence[Array], along: Axis | None = None) -> Array:
         """Return the product of known arrays and the coefficient, over :attr:`constant_axes`, or along one axis."""
-        coefficient, arrays = self._coefficient, constants
+        coefficient, arrays = self.coefficient, constants
         if not arrays:
             return np.asarray(float(coefficient))
         if self.gather is not None:

@@ -94,6 +94,11 @@ class Source:
         return self.key.observed
 
     @property
+    def is_alone(self) -> bool:
+        """Whether a row's values and one reference point are all that there is of it."""
+        return not (self.has_missing or self.has_gaps or self.origin is not None or self.beside is not None)
+
+    @property
     def without_reference(self) -> Source:
         """The same without the numbers of its reference point."""
         return self if self.reference is None else replaced(self, reference=np.zeros(()))
@@ -421,6 +426,15 @@ class FeatureTable:
         tallied = zip(other.features, self.slices, strict=True) if self.tallied else ()
         other.tallied = tuple((own, rows) for own, rows in tallied if own.is_tallied)
         return other
+
+    @property
+    def without_references(self) -> FeatureTable:
+        """The same table of values that are measured from their reference points already."""
+        bare = [
+            own if own.source is None else own.of_source(own.source.without_reference)
+            for own in self.features
+        ]
+        return self.with_features(bare)
 
     def fill(self, block: Mapping[ColumnKey, AnyArray], table: Array, scratch: Scratch) -> None:
         """Write the dense rows of T for a block of rows: shape (``n_dense``, B)."""

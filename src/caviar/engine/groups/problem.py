@@ -16,7 +16,6 @@ import numpy as np
 
 from ..._typing import AnyArray, Array, Statistics
 from ...language import Axis, Node, Plate, Variable
-from ...language.replication import replicated
 from ...numerics.records import replaced
 from ..ascent.problem import Factors, Problem
 from ..compiled.terms import GlobalTerm
@@ -25,13 +24,11 @@ from ..design.features import FeatureTable
 from ..design.keys import ColumnKey, SumKey
 from ..local.statistics import Arrays
 from ..rows.e_step import layouts_of
+from .repeated import Assemble, is_repeated, repeated
 from .rows import GroupedRows, written
 
 _BLOCK = 2**16
 """Numbers of the groups that are added up together: they stay in the cache."""
-
-Assemble = Callable[[Sequence[Node], Sequence[Variable], Mapping[str, Any], str], Problem]
-"""Returns the problem of nodes and leaves for some data, whose rows run along the plate of this name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +38,8 @@ class Groups:
     Attributes
     ----------
     data
-        Name of an observed variable -> its values, (G, N, ...); rows that a group does not have are any numbers. Where
-        the groups share their rows, these are there once, (1, N, ...).
+        Column of the rows -> its values, (G, N, ...); rows that a group does not have are any numbers. Where the groups
+        share their rows, these are there once, (1, N, ...).
     counts
         Rows of each group, (G,).
     constants, floors
@@ -52,7 +49,7 @@ class Groups:
         known.
     """
 
-    data: Mapping[str, AnyArray]
+    data: Mapping[ColumnKey, AnyArray]
     counts: AnyArray
     constants: Mapping[str, Array]
     floors: Mapping[str, Array]
@@ -92,7 +89,7 @@ class GroupedProblem:
     one
         The problem of one of the groups: what a pass over the rows of each is.
     assemble
-        Returns the problem of a statement for some data.
+        Returns the problem of what is bound.
     groups
         Their data.
     rows
@@ -112,24 +109,31 @@ class GroupedProblem:
         self.one, self.groups, self._assemble = one, groups, assemble
         self.size = len(groups.counts)
         self._plate = Plate(_new_name(one.bound.nodes), self.size)
-        observed = [node for node in one.bound.observed if node.name in groups.data]
-        row = one.bound.data_plate
-        assert row is not None
-        differing = groups.constants, groups.floors, one.bound.values_of
-        nodes, leaves = replicated(one.bound.nodes, observed, self._plate, *differing, row)
-        known = {leaf.name: self._few(leaf) for leaf in observed}
-        self.groups = groups = replaced(groups, few=known)
-        few = {name: self._counted(rows) for name, rows in known.items()}
-        self.problem = assemble(nodes, leaves, few, row.name)
-        by_name = {node.name: node for node in self.problem.bound.latent}
-        self._named = by_name
-        self.problem = self.problem.updating([by_name[own.name] for own in one.order])
+        few = {} if groups.is_shared else {leaf.name: self._few(leaf) for leaf, _ in self.observed}
+        self.groups = groups = replaced(groups, few=few)
+        known, is_there = self._counted(few)
+        differing = groups.constants, groups.floors
+        self.problem = repeated(one, assemble, self._plate, *differing, known, is_there)
+        # rows that are written already are those of groups that are
+        self.is_like_one = rows is not None or self._is_like_one()
+        """Whether the terms are those of one group, with an axis of the groups: if not, the groups are no batch."""
+        if not self.is_like_one:
+            return
         self._layouts = layouts_of(one.compiled)
         (self._local,) = one.factors or (None,)
         self._derivatives, self._keys = self._matched()
         self.rows = self._looked_at() if rows is None else rows
         self.static = self._static_sums() if static is None else static
         self._values = [self._value(*pair) for pair in self._pairs()]
+
+    def _is_like_one(self) -> bool:
+        axis, terms = Axis(self._plate), (self.one.compiled.terms, self.problem.compiled.terms)
+        if len(terms[0]) != len(terms[1]) or not all(is_repeated(*pair, axis) for pair in self._pairs()):
+            return False
+        tables = self.one.compiled.tables.values()
+        sources = [own.source for table in tables for own in table.features if own.source is not None]
+        # of rows that groups share all is known that one has of them
+        return self.groups.is_shared or all(own.is_alone and own.key in self.groups.data for own in sources)
 
     def taken(self, groups: AnyArray) -> GroupedProblem:
         """Return the problem of some of the groups."""
@@ -151,7 +155,8 @@ class GroupedProblem:
     def observed(self) -> list[tuple[Variable, AnyArray]]:
         """The observed variables of one group, with the values of all, (G, N, ...)."""
         data = self.groups.data
-        return [(node, data[node.name]) for node in self.one.bound.observed if node.name in data]
+        pairs = [(node, data.get(ColumnKey(node.name))) for node in self.one.bound.observed]
+        return [(node, values) for node, values in pairs if values is not None]
 
     def vector(self, naturals: Mapping[Variable, Statistics]) -> Array:
         """Return the natural parameters of all global factors of each group in one array, (G, P)."""
@@ -191,38 +196,18 @@ class GroupedProblem:
             found[variable.name] = (factor if point is None else factor.translate(point))[groups]
         return found
 
-    def placed(self, q: Factors, group: int) -> Factors:
-        """Return global factors of the problem of one measured from the points of a group."""
-        return {node: self._moved(node, q[node], group, 1) for node in self.one.order}
-
     def factors_of_one(self, vector: Array, group: int) -> tuple[Factors, Mapping[Variable, Statistics]]:
-        """Return the global factors of a group, as the problem of one has them, and what they are made of.
-
-        The natural parameters are empty where the factors are measured from other points.
+        """Return the global factors of a group that shares its rows, and the natural parameters they are made of.
 
         Parameters
         ----------
         vector
             Natural parameters of all groups, (G, P).
         """
-        q, natural, is_moved = {}, {}, False
         apart = self.apart(vector, self._shapes)
-        for node, variable in zip(self.one.order, self.problem.order, strict=True):
-            natural[node] = tuple([own[group] for own in apart[variable]])
-            factor = self.one.factor(node, natural[node])
-            q[node] = self._moved(node, factor, group, -1)
-            is_moved |= q[node] is not factor
-        return q, {} if is_moved else natural
-
-    def _moved(self, node: Variable, factor: Any, group: int, sign: int) -> Any:
-        """Return a factor of one from its reference point to that of a group, or back."""
-        one = self.one.coordinates.of(node)
-        if one is None:
-            return factor
-        own = self.problem.coordinates.of(self._named[node.name])
-        assert own is not None
-        way = sign * (one - own[group])
-        return factor.translate(way) if way.any() else factor
+        pairs = zip(self.one.order, self.problem.order, strict=True)
+        natural = {node: tuple([own[group] for own in apart[variable]]) for node, variable in pairs}
+        return {node: self.one.factor(node, own) for node, own in natural.items()}, natural
 
     @property
     def _shapes(self) -> dict[Variable, Statistics]:
@@ -232,8 +217,7 @@ class GroupedProblem:
         """Return rows that have the mean and spread of each group, (G, 3, ...)."""
         if leaf.name in self.groups.few:
             return self.groups.few[leaf.name]
-        found = self._few_of(leaf, self.groups.data[leaf.name])
-        return np.broadcast_to(found, (self.size, *found.shape[1:]))
+        return self._few_of(leaf, self.groups.data[ColumnKey(leaf.name)])
 
     def _few_of(self, leaf: Variable, values: AnyArray) -> AnyArray:
         if self.one.coordinates.of(leaf) is None:
@@ -247,18 +231,18 @@ class GroupedProblem:
             found.append(np.stack([mean - spread_of, mean + spread_of, mean], axis=1))
         return np.concatenate(found)
 
-    def _counted(self, few: AnyArray) -> AnyArray:
-        """Return rows to bind the repeated statement by, (G, 2 or 3, ...).
+    def _counted(self, few: Mapping[str, AnyArray]) -> tuple[Mapping[str, AnyArray], AnyArray | None]:
+        """Return rows that the repeated statement is measured from, (G, 2 or 3, ...), and which of them there are.
 
         The rows themselves are seen by :class:`GroupedRows` alone. Where groups have different numbers of rows one row
         is missing, so that the compiler counts the rows of each.
         """
         counts = self.groups.counts
         if counts.min() == counts.max():
-            return few[:, :2]
-        found = few.copy()
-        found[0, 2] = np.nan
-        return found
+            return {name: rows[:, :2] for name, rows in few.items()}, None
+        is_there = np.ones((self.size, 3), dtype=bool)
+        is_there[0, 2] = False
+        return few, is_there
 
     def _looked_at(self) -> GroupedRows:
         """Return the features of the local factor, measured from the reference points of the repeated statement."""
@@ -267,12 +251,12 @@ class GroupedProblem:
 
     def _written(self, table: FeatureTable) -> Array:
         """Return the features of the rows of all groups, (F, G, N), or (F, 1, N) where they share them."""
-        columns: dict[ColumnKey, tuple[AnyArray, Array | None]] = {}
-        for node in self.problem.bound.observed:
-            if node.name in self.groups.data:
-                values, point = self.groups.data[node.name], self.problem.coordinates.of(node)
-                columns[ColumnKey(node.name)] = values, None if point is None else point[: len(values)]
-        return written(table, columns, self.groups.counts)
+        data, counts = self.groups.data, self.groups.counts
+        if self.groups.is_shared:
+            return written(table, {key: (values, None) for key, values in data.items()}, counts)
+        points = {own.name: self.problem.coordinates.of(own) for own in self.problem.bound.observed}
+        columns = {key: (values, points[key.name]) for key, values in data.items() if key.name in points}
+        return written(table.without_references, columns, counts)
 
     def _matched(self) -> tuple[list[tuple[SumKey, Evaluation]], dict[SumKey, tuple[SumKey, bool]]]:
         """Return what multiplies each sum of one group; and for each sum of all groups that of one, and if by group."""

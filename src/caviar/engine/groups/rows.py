@@ -10,7 +10,7 @@ import numpy as np
 from ..._typing import AnyArray, Array
 from ...numerics.cached import cached_property
 from ...numerics.records import replaced
-from ..design.features import Feature, FeatureTable
+from ..design.features import FeatureTable
 from ..design.keys import ColumnKey
 from ..design.scratch import Scratch
 from ..local.categorical import softmax_inplace
@@ -139,7 +139,6 @@ def written(
     columns
         Key -> values of the rows, (G, N, ...), and the point that those of each group are measured from, (G, ...).
     """
-    bare = table.with_features([_without_reference(own) for own in table.features])
     n_groups, n_rows = next(iter(columns.values()))[0].shape[:2]
     found, scratch = np.empty((table.n_dense, n_groups * n_rows)), Scratch()
     size = max(1, _BLOCK // (table.n_dense * n_rows))
@@ -147,7 +146,7 @@ def written(
         own = slice(first, min(first + size, n_groups))
         block = {key: _measured(values[own], point, own) for key, (values, point) in columns.items()}
         part = found[:, own.start * n_rows : own.stop * n_rows]
-        bare.fill(block, part, scratch)
+        table.fill(block, part, scratch)
         if counts.min() < n_rows:
             part *= (np.arange(n_rows) < counts[own, None]).ravel()
     return found.reshape(-1, n_groups, n_rows)
@@ -158,7 +157,3 @@ def _measured(values: AnyArray, point: Array | None, groups: slice) -> AnyArray:
     if point is not None:
         values = values - point[groups, None]
     return values.reshape(-1, *values.shape[2:])
-
-
-def _without_reference(feature: Feature) -> Feature:
-    return feature if feature.source is None else feature.of_source(feature.source.without_reference)

@@ -18,7 +18,6 @@ from ..ascent.schedules.acceleration import Memory
 from ..ascent.schedules.batch import BatchState
 from ..ascent.state import begin, extended, retold
 from ..ascent.status import Status
-from ..design.keys import ColumnKey
 from ..rows.row_map import RowMap
 from .ascent import GroupedEnds, GroupedState, ascend
 from .problem import Assemble, GroupedProblem, Groups
@@ -54,17 +53,20 @@ class SideBySide:
     def __init__(
         self, one: Problem, assemble: Assemble, starts: Sequence[Factors], rows: RowMap, *, moves: bool
     ) -> None:
-        bound, size, n_rows = one.bound, len(starts), rows.source.n_rows
+        size, n_rows = len(starts), rows.source.n_rows
         columns, weights = rows.source.read(0, n_rows), rows.source.weights(0, n_rows)
-        values = {node.name: columns[ColumnKey(node.name)][None] for node in bound.observed}
+        values = {key: column[None] for key, column in columns.items()}
         weights = None if weights is None or (weights == 1.0).all() else weights
         floors = {
-            node.name: np.broadcast_to(own, (size, *np.shape(own))) for node, own in bound.floors.items()
+            node.name: np.broadcast_to(own, (size, *np.shape(own))) for node, own in one.bound.floors.items()
         }
         groups = Groups(values, np.full(size, n_rows), {}, floors, is_shared=True, weights=weights)
         self.problem, self.ends = GroupedProblem(one, assemble, groups), GroupedEnds.none(size)
+        self._state: GroupedState | None = None
+        if not self.problem.is_like_one:
+            return
         n_plain = np.inf if not moves else _PLAIN if one.n_natural > _FEW_PARAMETERS else 0
-        self._state: GroupedState | None = at_factors(self.problem, starts, n_plain)
+        self._state = at_factors(self.problem, starts, n_plain)
 
     @classmethod
     def of(
@@ -74,7 +76,8 @@ class SideBySide:
         if len(starts) < 2 or rows.executor.host is not rows.executor:
             return None
         numbers = len(starts) * rows.source.n_rows * max([own.n_rows for own in one.factors], default=1)
-        return cls(one, assemble, starts, rows, moves=moves) if numbers <= _MOST_NUMBERS else None
+        made = cls(one, assemble, starts, rows, moves=moves) if numbers <= _MOST_NUMBERS else None
+        return made if made is not None and made.problem.is_like_one else None
 
     def run(self, places: Collection[int], n_iter: int, tol: float) -> None:
         """Let the starts at these places ascend, for so many iterations or until they settle; the others are left."""

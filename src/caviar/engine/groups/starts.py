@@ -67,16 +67,17 @@ def at_factors(problem: GroupedProblem, starts: Sequence[Factors], n_plain: floa
     Parameters
     ----------
     starts
-        Global factors of each group, measured from the reference points of the problem of one.
+        Global factors of each group, which share their rows.
     n_plain
         Steps at first in which globals are not moved beyond their updates.
     """
     own, size, natural, arrays = problem.problem, problem.size, {}, {}
-    placed = [problem.placed(q, group) for group, q in enumerate(starts)]
-    entropy = np.array([sum(problem.one.own_entropy(*pair) for pair in q.items()) for q in placed])
+    entropy = np.array(
+        [sum(problem.one.own_entropy(node, q[node]) for node in problem.one.order) for q in starts]
+    )
     for variable, node in zip(own.order, problem.one.order, strict=True):
         shapes = [fixed.shape[1:] for fixed in own.updates[variable].fixed]
-        factors = [q[node] for q in placed]
+        factors = [q[node] for q in starts]
         expected = [factor.expected_statistics for factor in factors]
         arrays |= zip(own.keys[variable], _stacked(expected, shapes), strict=True)
         made_of = [_natural_of(factor) for factor in factors]

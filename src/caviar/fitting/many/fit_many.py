@@ -15,9 +15,10 @@ from typing import Any, Literal
 import numpy as np
 
 from ..._errors import CaviarError, DataError, ParameterError, SkippedGroupsWarning
-from ..._typing import AnyArray
+from ..._typing import AnyArray, Array
 from ...engine.ascent.problem import Problem
-from ...engine.assemble import repeated, why_not_grouped
+from ...engine.assemble import again, why_not_grouped
+from ...engine.design.keys import ColumnKey
 from ...engine.groups.fit import fit_groups
 from ...engine.groups.problem import GroupedProblem, Groups
 from ...engine.starts.from_data import follows_from_labels
@@ -26,13 +27,19 @@ from ...numerics.blas import one_blas_thread
 from ..model import Model, assembled
 from ..progress import LongFit, groups_in_words, line_where_somebody_looks, lines, parts_told
 from .fits import Batch, ManyFits
-from .kinds import FittedMany, ManyModels, ManyStatements
+from .kinds import Differences, FittedMany, ManyModels, ManyStatements
 from .tables import Tables, batches, tables_of
 
 log = logging.getLogger("caviar")
 
 _FEWEST = 3
 """Groups of a batch: fewer are fitted by themselves."""
+
+_CHECKED_OF, _MOST_CHECKED = 50, 4
+"""Of so many groups of a batch one is fitted by itself as well, and no more than these in all."""
+
+_LOW, _SHARE_LOW = 0.02, 0.25
+"""Nats a row by which a group ends low, and the share of those checked from which all are fitted one by one."""
 
 _LINES = 20
 """Lines that progress is told in."""
@@ -151,11 +158,12 @@ def _fitted(
     numbered = list(batches(data))
     own = list(zip(numbered, seeds.spawn(len(numbered)), strict=True))
 
-    def batch(task: tuple[AnyArray, np.random.Generator]) -> tuple[Batch | None, AnyArray]:
-        return _batch(statements, data, *task, told)
-
     # fits in other threads are parts of this call as well
     here = copy_context()
+
+    def batch(task: tuple[AnyArray, np.random.Generator]) -> tuple[Batch | None, AnyArray]:
+        return here.copy().run(_batch, statements, data, *task, told)
+
     with ThreadPoolExecutor(n_threads) as pool:
         found = list(pool.map(batch, own))
         left = np.concatenate([groups for _, groups in found])
@@ -208,15 +216,9 @@ def _batch(
             else _batch(statements, data, groups[~is_odd], rng, told)
         )
         return fit, np.concatenate([groups[is_odd], left])
-    stated = statements.stated(data.tables[groups[0]])
-    try:
-        one = assembled(stated.model, data.tables[groups[0]], stated.point)
-    except CaviarError:
+    problem = _problem_of(statements, data, groups, values, differences)
+    if problem is None:
         return None, groups
-    if why_not_grouped(one) or not follows_from_labels(one) or _is_unlike(one, counts, values):
-        return None, groups
-    data_of_all = Groups(values, counts, differences.constants, differences.floors)
-    problem = GroupedProblem(one, repeated(stated.point), data_of_all)
     own = statements.lengths
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -224,27 +226,63 @@ def _batch(
         hear = partial(told.going_on, first)
         ends = fit_groups(problem, rng, *lengths, n_restarts=own.n_restarts, hear=hear)
     places = ends.has_settled.nonzero()[0]
-    told.ended(len(places), of=first)
-    if not places.size:
+    is_low = places.size and _ends_low(statements, data, groups[places], ends.elbo[places], rng)
+    told.ended(0 if is_low else len(places), of=first)
+    if is_low or not places.size:
         return None, groups
     made = Batch(groups[places], places, problem.factors(ends.vector, places), ends)
     return made, groups[~ends.has_settled]
 
 
-def _is_unlike(one: Problem, counts: AnyArray, values: Mapping[str, AnyArray]) -> bool:
-    """Whether the rows of these groups are such as no batch has."""
-    return _has_other_size(one, counts) or _has_categories(one, values)
+def _problem_of(
+    statements: ManyStatements,
+    data: Tables,
+    groups: AnyArray,
+    values: Mapping[str, AnyArray],
+    differences: Differences,
+) -> GroupedProblem | None:
+    """Return the problem of groups with these values, (G, N, ...); None where they are no batch."""
+    table, counts = data.tables[groups[0]], data.counts[groups]
+    stated = statements.stated(table)
+    try:
+        one = assembled(stated.model, table, stated.point)
+    except CaviarError:
+        return None
+    if why_not_grouped(one) or not follows_from_labels(one) or _is_unlike(one, counts, values):
+        return None
+    columns = {ColumnKey(name): own for name, own in values.items()}
+    problem = GroupedProblem(one, again, Groups(columns, counts, differences.constants, differences.floors))
+    return problem if problem.is_like_one else None
 
 
-def _has_other_size(one: Problem, counts: AnyArray) -> bool:
-    """Whether some groups have other numbers of rows than the model says, or than others where rows have columns.
+def _ends_low(
+    statements: ManyStatements, data: Tables, groups: AnyArray, elbo: Array, rng: np.random.Generator
+) -> bool:
+    """Whether single fits of some groups show that the starts of their batch lead too low.
 
-    Rows that some groups lack are counted by column then, which is a sum of another shape than that of one group.
+    Parameters
+    ----------
+    groups, elbo
+        Numbers of the groups, and where they have ended, (G,).
     """
+    number = min(_MOST_CHECKED, 1 + len(groups) // _CHECKED_OF)
+    places = np.linspace(0, len(groups) - 1, number).round().astype(np.intp)
+    n_low = 0
+    for place, seed in zip(places.tolist(), rng.spawn(number), strict=True):
+        fit = _alone(statements, data, int(groups[place]), seed)
+        if not isinstance(fit, Exception):
+            gain = float(statements.posterior_of(fit).elbo) - elbo[place]
+            n_low += int(gain > _LOW * data.counts[groups[place]])
+    return bool(n_low > _SHARE_LOW * number)
+
+
+def _is_unlike(one: Problem, counts: AnyArray, values: Mapping[str, AnyArray]) -> bool:
+    """Whether the data of some groups are not as many rows as the model says, each a row of numbers."""
     row = one.bound.data_plate
-    if counts.min() < counts.max() and any(len(own.plates) > 1 for own in one.bound.observed):
+    if any(own.plates[:1] != (row,) for own in one.bound.observed):
         return True
-    return row is not None and row.size is not None and bool((counts != row.size).any())
+    has_other_size = row is not None and row.size is not None and (counts != row.size).any()
+    return bool(has_other_size) or _has_categories(one, values)
 
 
 def _has_categories(one: Problem, values: Mapping[str, AnyArray]) -> bool:

@@ -122,8 +122,11 @@ class MatrixLayout:
                 full = spread(value, (n, *entry.shape))
                 if entry.labels is not None:
                     full = full.reshape(-1, entry.shape[-1]).take(entry.labels, axis=1)
-                full = entry.feature.pack(full.reshape(n * entry.n_rows, -1))
-                matrices[:, *entry.where] += full.reshape(n, entry.n_rows, -1)
+                full = entry.feature.pack(full.reshape(n * entry.n_rows, -1)).reshape(n, entry.n_rows, -1)
+                if entry.is_alone:
+                    matrices[:, *entry.where] = full
+                else:
+                    matrices[:, *entry.where] += full
         return matrices
 
     def unpacked(self, sums: Array) -> Arrays:
