@@ -6,12 +6,15 @@ passes, without moves beyond the updates; the one with few responsibilities ends
 processor time of one thread, so a busy machine changes the ratios little.
 
     python benchmarks/truncated.py --data DIR [--components 256 1000] [--responsibilities 8 16] [--passes 40]
+    python benchmarks/truncated.py --data DIR --only loss [--components 256 1000] [--responsibilities 8] [--rows 30000]
     python benchmarks/truncated.py --data DIR --only whole [--components 1000] [--rows 150000]
     python benchmarks/truncated.py --data DIR --only scikit-learn [--components 256] [--passes 100]
 
 A line has the passes in NumPy, or in compiled loops where numba is installed. The bare products are made
-after every few passes, so that both meet the same load. With ``--only whole`` a line is a default fit:
-the time of the start, and until 0.01 nats a row below the dense optimum, to which passes with all responsibilities
+after every few passes, so that both meet the same load. With ``--only loss`` a line has by how much fits of as many
+iterations from the same labels end below plain ones with all responsibilities: with moves beyond the updates, as fits
+make by default, and with few responsibilities without and with such moves. With ``--only whole`` a line is a default
+fit: the time of the start, and until 0.01 nats a row below the dense optimum, to which passes with all responsibilities
 lead from its end; all times in units of the two bare products. With ``--only scikit-learn`` it is a default fit until
 it has the ELBO at which scikit-learn's mixture with the same prior ends. The start and three iterations of scikit-learn
 are timed, and its other iterations are counted: our passes with all responsibilities make the same updates from the
@@ -55,6 +58,7 @@ PASSES = (
     "table               K    L   kernel  seed       bare  median pass  bare/pass  bare/shortest  bare/mean  "
     "whole fit  nats a row below dense"
 )
+LOSS = "table                K    L  seed  dense a row  below it: dense, with moves      few  few, with moves"
 WHOLE = (
     "table                 rows    K  seed       bare    start  reached  passes    whole        end    dense"
 )
@@ -137,7 +141,12 @@ def labels_of(X: np.ndarray, n_components: int, seed: int, n_steps: int) -> np.n
 
 
 def passes_of(
-    X: np.ndarray, labels: np.ndarray, n: int, responsibilities: int | str, bare: Bare | None = None
+    X: np.ndarray,
+    labels: np.ndarray,
+    n: int,
+    responsibilities: int | str,
+    bare: Bare | None = None,
+    accelerate: bool = False,
 ) -> tuple[cv.Posterior, np.ndarray, float]:
     """Return a fit of so many passes, and the processor time of each, and of all, without the bare products between."""
     model = cv.models.normal_wishart_mixture(X.shape[1], int(labels.max()) + 1)
@@ -155,7 +164,7 @@ def passes_of(
         init={"z": labels},
         max_iter=n,
         responsibilities=responsibilities,
-        **PLAIN,
+        **{**PLAIN, "accelerate": accelerate},
         progress=note,
     )
     return posterior, np.diff(ticks), time.process_time() - start - between[0]
@@ -266,6 +275,23 @@ def compare(X: np.ndarray, name: str, n_components: int, seed: int, arguments: a
         )
 
 
+def losses(X: np.ndarray, name: str, n_components: int, seed: int, arguments: argparse.Namespace) -> None:
+    """Print a line for each number of responsibilities: by how much fits end below plain passes with all of them."""
+    labels = labels_of(X, n_components, seed, 0 if arguments.far else 10)
+
+    def ended(responsibilities: int | str, accelerate: bool) -> float:
+        fit, _, _ = passes_of(X, labels, arguments.passes, responsibilities, accelerate=accelerate)
+        return fit.elbo / len(X)
+
+    plain, moved = ended("all", False), ended("all", True)
+    for few in arguments.responsibilities:
+        print(
+            f"{name:18} {n_components:4} {few:>4} {seed:5} {plain:12.4f} {plain - moved:27.4f} "
+            f"{plain - ended(few, False):8.4f} {plain - ended(few, True):16.4f}",
+            flush=True,
+        )
+
+
 def main() -> None:
     """Print a table for each data set."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -276,11 +302,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, help="only so many rows of each table")
     parser.add_argument("--tables", nargs="+", help="only these tables")
     parser.add_argument("--far", action="store_true")
-    parser.add_argument("--only", choices=("passes", "whole", "scikit-learn"), default="passes")
+    parser.add_argument("--only", choices=("passes", "loss", "whole", "scikit-learn"), default="passes")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", cv.CaviarWarning)
-    usual, title = {"passes": (40, PASSES), "whole": (80, WHOLE), "scikit-learn": (100, PEER)}[arguments.only]
+    usual, title = USUAL[arguments.only]
     arguments.passes = arguments.passes or usual
     print(title)
     # what a first call loads is not timed
@@ -290,12 +316,18 @@ def main() -> None:
         for name, every in tables(arguments.data, seed).items():
             X = every[: arguments.rows]
             for n_components in arguments.components if name in (arguments.tables or [name]) else ():
-                if arguments.only == "passes":
-                    compare(X, name, n_components, seed, arguments)
+                if arguments.only in TABLES:
+                    TABLES[arguments.only](X, name, n_components, seed, arguments)
                     continue
                 line = LINES[arguments.only](X, n_components, seed, arguments.passes)
                 print(f"{name:18} {len(X):7} {n_components:4} {seed:5} {line}", flush=True)
 
+
+USUAL = {"passes": (40, PASSES), "loss": (40, LOSS), "whole": (80, WHOLE), "scikit-learn": (100, PEER)}
+"""Passes and title of a table."""
+
+TABLES = {"passes": compare, "loss": losses}
+"""What prints the lines of a table and a seed."""
 
 LINES = {"whole": whole, "scikit-learn": beside_scikit}
 """What makes a line of a whole fit."""

@@ -69,7 +69,7 @@ def test_after_several_refused_moves_a_part_of_the_next_one_is_tried(next_pause,
     monkeypatch.setattr(batch, "proposal", too_far)
     monkeypatch.setattr(batch, "at_natural", lambda *own: (tried.append(own[1]), at(*own))[1])
     batch._further(state, after, Memory(), 1e-6)
-    place = batch._place(state).natural
+    place = batch.place_in(state).natural
     assert len(tried) == n_tried
     if n_tried == 2:
         shares = (tried[1] - place) / (tried[0] - place)
@@ -95,7 +95,7 @@ def test_accelerated_fits_rise_and_end_at_fixed_points(name):
 @pytest.mark.parametrize("name", CASES)
 def test_moves_are_kept_where_they_end_no_lower_than_the_updates(name, monkeypatch):
     """What the updates gain follows from divergences, without their objective, and decides as it would."""
-    is_worth_it = batch._is_worth_it
+    is_worth_it = batch.is_worth_it
 
     def watched(found, before, after, memory):
         is_kept = is_worth_it(found, before, after, memory)
@@ -110,20 +110,20 @@ def test_moves_are_kept_where_they_end_no_lower_than_the_updates(name, monkeypat
             assert gained <= memory.move.natural @ memory.move.expected + rounding
         return is_kept
 
-    monkeypatch.setattr(batch, "_is_worth_it", watched)
+    monkeypatch.setattr(batch, "is_worth_it", watched)
     case = CASES[name]
     case.fit(case.draw(np.random.default_rng(0), 60), tol=1e-11, max_iter=40)
 
 
 def test_the_objective_of_the_updates_is_not_computed_for_moves_that_gain_more(monkeypatch):
-    is_worth_it, computed = batch._is_worth_it, []
+    is_worth_it, computed = batch.is_worth_it, []
 
     def watched(found, before, after, memory):
         is_kept = is_worth_it(found, before, after, memory)
         computed.append("value" in vars(after.objective))
         return is_kept
 
-    monkeypatch.setattr(batch, "_is_worth_it", watched)
+    monkeypatch.setattr(batch, "is_worth_it", watched)
     cv.models.normal_wishart_mixture(2, 2).fit({"x": cv.datasets.load_faithful().values}, seed=0)
     # the last gains little more than rounding
     assert computed[0] is False

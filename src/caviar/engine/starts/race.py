@@ -228,14 +228,14 @@ class Race:
         climb = self.several(problem, starts, self.row_map)
         return None if climb is None else Runs(self, climb, left)
 
-    def run(self, state: BatchState, settings: Settings) -> BatchState | None:
+    def run(self, state: BatchState, settings: Settings, schedule: Batch = _CLIMB) -> BatchState | None:
         """Return where the ascent from a state comes to; None if that is not a fit."""
         settings = replace(settings, max_iter=state.n_iter + settings.max_iter)
         try:
             with warnings.catch_warnings():
                 # what falls by rounding is left out here, and no fit of the user's
                 warnings.simplefilter("ignore", FallingElboWarning)
-                reached = iterate(_CLIMB, state, settings)
+                reached = iterate(schedule, state, settings)
         except ImproperError as error:
             log.info("start left out: %s", error)
             return None

@@ -22,6 +22,7 @@ from ..ascent.driver import Settings
 from ..ascent.problem import Problem, statistics_of
 from ..ascent.schedule import Beginning
 from ..ascent.schedules.batch import Batch, BatchState
+from ..ascent.schedules.relaxed import Relaxed
 from ..ascent.schedules.truncated import VERY_MANY, Looks
 from ..local.categorical import CategoricalFactor
 from ..rows.subsample import SAMPLE_ROWS, Sample, sample_of
@@ -68,7 +69,7 @@ _ROWS, _FEWEST_ROWS = 20, 4
 _DRAWN_FROM, _STEPS = 10, 5
 """Rows for each component that k-means draws its first centres from, and its steps."""
 
-_NEAR = Settings(max_iter=40, tol=1e-3)
+_NEAR = Settings(max_iter=20, tol=1e-3)
 """Passes over the sample: beyond them components fit its rows, and no others."""
 
 
@@ -191,7 +192,7 @@ def start_of_very_many(basis: Basis, looks: Callable[[Problem], Looks | None]) -
     if own is not None:
         few = own.few(problem)
         race = Race(basis.row_map.at(few.rows), basis.sample, np.inf, basis.passes)
-        reached = race.run(Batch(None).init(Beginning(few, q, race.row_map)), _NEAR)
+        reached = race.run(Relaxed().init(Beginning(few, q, race.row_map)), _NEAR, Relaxed())
         if reached is not None:
             problem, q = own.every(reached.problem), dict(reached.q)
     return Begun((problem, q), rows_raced=basis.rows_passed)

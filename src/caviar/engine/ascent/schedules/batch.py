@@ -136,18 +136,18 @@ def _advanced(state: BatchState) -> BatchState:
     objective by more than these do before the pass: so it rises in each step, whatever is proposed.
     """
     if state.memory is None:
-        return _after_pass(state)
+        return after_pass(state)
     try:
         after = updated_globals(state)
     except ImproperError:
-        return replaced(_after_pass(state), memory=Memory())
+        return replaced(after_pass(state), memory=Memory())
     further, memory = _further(state, after, state.memory, state.change)
     if further is None:
-        return replaced(_after_pass(state, after), memory=memory)
+        return replaced(after_pass(state, after), memory=memory)
     return replaced(watched(further, after, state.objective, slack_of(state)), memory=memory)
 
 
-def _after_pass(state: BatchState, updated: BatchState | None = None) -> BatchState:
+def after_pass(state: BatchState, updated: BatchState | None = None) -> BatchState:
     """Return the state with the globals updated, which may have been done, and then the local factors."""
     before, after, half = updated_from(state, updated)
     return held_back(before, after, update_locals(after, half))
@@ -157,7 +157,7 @@ def _further(
     state: BatchState, after: BatchState, memory: Memory, change_per_row: float
 ) -> tuple[BatchState | None, Memory]:
     """Return the state where a move beyond the updated globals ends, None if that is no better; and the memory."""
-    place, update = _place(state), _place(after)
+    place, update = place_in(state), place_in(after)
     if place is None or update is None or after.problem is not state.problem:
         return None, Memory()
     memory, natural = proposal(seen(memory, place, update), change_per_row)
@@ -173,13 +173,13 @@ def _further(
         # one more whole move that goes too far, but it is a way uphill
         share = share_of_secant(memory, natural, found.elbo - state.elbo)
         found = at_natural(after, place.natural + share * (natural - place.natural))
-    if found is None or not _is_worth_it(found, state, after, memory):
+    if found is None or not is_worth_it(found, state, after, memory):
         return None, refused(memory)
     return found, accepted(memory)
 
 
 @np.errstate(all="ignore")
-def _is_worth_it(found: BatchState, before: BatchState, after: BatchState, memory: Memory) -> bool:
+def is_worth_it(found: BatchState, before: BatchState, after: BatchState, memory: Memory) -> bool:
     r"""Whether a move ends no lower than the updates of the globals do before the pass.
 
     The updates gain at most :math:`f'h`, and mostly their objective need not be known; see :func:`gain_of_updates`.
@@ -208,7 +208,7 @@ def gain_of_updates(before: BatchState, after: BatchState, memory: Memory) -> fl
     return float((place.natural + move.natural) @ move.expected) + entropy
 
 
-def _place(state: BatchState) -> Place | None:
+def place_in(state: BatchState) -> Place | None:
     """Return where the global factors of a state are; None if that is not known, or not finite."""
     if not state.natural:
         return None

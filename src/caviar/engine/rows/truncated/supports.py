@@ -27,7 +27,7 @@ from ...local.statistics import LocalState
 _FIRST = (0, 1, 2, 4, 7)
 """Passes before the first searches: responsibilities change most then."""
 
-_BETWEEN = 4
+_BETWEEN = 8
 """Passes between two searches, at least, after the first ones."""
 
 LISTED = 8
@@ -96,7 +96,7 @@ class Supports:
 
     @property
     def is_asked_anew(self) -> bool:
-        """Whether components are searched for in the next pass: after 0, 1, 2, 4, 7, 11, 15, 19, ... 31, 39, 47, ..."""
+        """Whether components are searched for in the next pass: after 0, 1, 2, 4, 7, 15, 23, ... 63, 79, 95, ..."""
         n = self.age + 1
         return self.age in _FIRST if n < _FIRST[-1] else not n % max(_BETWEEN, 1 << n.bit_length() - 3)
 
