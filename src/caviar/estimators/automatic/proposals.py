@@ -76,11 +76,11 @@ def split_of(
     return None
 
 
-def cuts_of(mixture: Mixture, effort: tuple[int, int]) -> list[Proposal]:
-    """Return the best cut of each component in two, the best first, from sums alone."""
+def cuts_of(mixture: Mixture, effort: tuple[int, int], some: Sequence[int] | None = None) -> list[Proposal]:
+    """Return the best cut in two of each component, or of some, the best first, from sums alone."""
     found: list[Proposal] = []
     best: dict[int, Cut] = {}
-    for cut in mixture.cuts(effort[0]):
+    for cut in mixture.cuts(effort[0], some):
         best.setdefault(cut.places[0], cut)
     for cut in mixture.further(list(best.values()), effort[1]) if best else ():
         k = cut.places[0]

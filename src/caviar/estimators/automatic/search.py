@@ -190,11 +190,21 @@ class _Search:
         return self._judged("anew", (), before, after, self.n_components + 1)
 
     def split_proposals(self, effort: tuple[int, int]) -> list[Proposal]:
-        """Return a split of each component from sums alone, the best first."""
+        """Return a split of each component from sums alone, the best first; of one that did not change, that before."""
         if self.mixture is None:
             return []
         if effort not in self.cuts:
-            self.cuts[effort] = cuts_of(self.mixture, effort)
+            kind, known = f"cut {effort}", dict[tuple[int, ...], Proposal | None]()
+            for k in range(self.n_components):
+                is_known, proposal = self.memory.proposal_of(kind, (k,), self.responsibilities)
+                if is_known:
+                    known[k,] = None if proposal is None else replace(proposal, components=(k,))
+            changed = [k for k in range(self.n_components) if (k,) not in known]
+            made = {own.components: own for own in cuts_of(self.mixture, effort, changed)}
+            every = {**{(k,): made.get((k,)) for k in changed}, **known}
+            self.memory.keep(kind, list(every.items()), self.responsibilities)
+            proposals = [own for own in every.values() if own is not None]
+            self.cuts[effort] = sorted(proposals, key=lambda proposal: -proposal.gain)
         return self.cuts[effort]
 
     def fitted_splits(self) -> list[Proposal]:
