@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
+import caviar.estimators.automatic.search as search
 from caviar.engine.ascent.schedules.swaps import Mixture
 from caviar.engine.ascent.schedules.weighed import weighed
 from caviar.estimators.automatic.problem import Problem, factors_of, state_at
@@ -84,6 +85,8 @@ def test_components_that_did_not_change_are_not_cut_again(monkeypatch):
         return found(self, each, some)
 
     monkeypatch.setattr(Mixture, "cuts", counted)
+    monkeypatch.setattr(search, "_MANY", 3)
+    monkeypatch.setattr(search, "_LARGE", 0)
     mixture = cv.BayesianGaussianMixture("auto", random_state=0, covariance_prior=PRIOR).fit(clusters(9, 40))
     assert mixture.n_components_ == 9
     sizes, numbers = np.array(cut).T

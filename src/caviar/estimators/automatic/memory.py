@@ -40,8 +40,11 @@ class Memory:
         self, kind: str, group: tuple[int, ...], responsibilities: Array
     ) -> tuple[bool, Proposal | None]:
         """Return whether a move of this kind of components like these was proposed before; and the proposal."""
-        found = self._known(kind, self._components(group, responsibilities))
-        return (False, None) if found is None else (True, found[1])
+        now = self._components(group, responsibilities)
+        for known, proposal in self._proposed.get(kind, ()):
+            if self._are_same(known, now):
+                return True, proposal
+        return False, None
 
     def keep(
         self,
@@ -49,20 +52,18 @@ class Memory:
         made: Sequence[tuple[tuple[int, ...], Proposal | None]],
         responsibilities: Array,
     ) -> None:
-        """Keep these proposals, each with its components, and forget those of this kind before.
+        """Keep these proposals, each with its components, and forget those of this kind before."""
+        self._proposed[kind] = [
+            (self._components(group, responsibilities), proposal) for group, proposal in made
+        ]
 
-        One that was known keeps the components that it was made for: these may change little by little.
-        """
-        kept: list[tuple[list[_Component], Proposal | None]] = []
-        for group, proposal in made:
-            now = self._components(group, responsibilities)
-            known = self._known(kind, now)
-            kept.append((now if known is None else known[0], proposal))
-        self._proposed[kind] = kept
-
-    def _known(self, kind: str, now: list[_Component]) -> tuple[list[_Component], Proposal | None] | None:
-        """Return the components like these that a move of this kind was proposed for, and it."""
-        return next((own for own in self._proposed.get(kind, ()) if self._are_same(own[0], now)), None)
+    def add(
+        self, kind: str, made: Sequence[tuple[tuple[int, ...], Proposal | None]], responsibilities: Array
+    ) -> None:
+        """Keep these proposals beside those before, the latest: twice as many as there are components."""
+        known = self._proposed.get(kind, [])
+        fresh = [(self._components(group, responsibilities), proposal) for group, proposal in made]
+        self._proposed[kind] = [*known, *fresh][-2 * responsibilities.shape[1] :]
 
     def refuse(self, proposal: Proposal, responsibilities: Array) -> None:
         """Keep in mind that a move was refused."""
