@@ -67,13 +67,13 @@ class Memory:
 
     def refuse(self, proposal: Proposal, responsibilities: Array) -> None:
         """Keep in mind that a move was refused."""
-        self._refused.append((proposal.kind, self._components(proposal.components, responsibilities)))
+        self._refused.append((proposal.name, self._components(proposal.components, responsibilities)))
 
     def was_refused(self, proposal: Proposal, responsibilities: Array) -> bool:
         """Return whether the same move of the same components was refused, whatever their numbers were then."""
         components = self._components(proposal.components, responsibilities)
         return any(
-            kind == proposal.kind and self._are_same(known, components) for kind, known in self._refused
+            name == proposal.name and self._are_same(known, components) for name, known in self._refused
         )
 
     def _components(self, group: tuple[int, ...], responsibilities: Array) -> list[_Component]:

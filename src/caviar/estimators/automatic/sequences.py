@@ -13,7 +13,9 @@ from ...engine.ascent.schedules.swaps import Mixture
 from ...engine.ascent.schedules.weighed import weighed
 from ...fitting.model import Model
 from ...posterior.posterior import Posterior
-from .problem import Problem, Starts, factors_of, state_at
+from .in_time import badly_explained, stays_in_halves
+from .problem import MoveInTime, Problem, Starts, factors_of, state_at
+from .proposals import in_units
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,17 @@ class SequenceProblem(Problem):
         }
         start = {**emissions, "z": responsibilities}
         return weighed(state_at(model, {"x": self.values(self.X)}, start, self.weights))
+
+    def moves_in_time(self, responsibilities: Array, natural: Array) -> list[MoveInTime]:
+        """Return splits of states by their stays, and births of states in stretches that are badly explained."""
+        points = in_units(np.asarray(self.X, dtype=np.float64), self.weights)
+        starts = np.asarray(self.starts) > 0
+        halves = stays_in_halves(responsibilities, points, self.weights, starts)
+        births = badly_explained(responsibilities, natural.T, self.weights, starts)
+        return [
+            *(("split", "by stays", k, share) for k, share in halves),
+            *(("birth", f"in {length} rows", k, share) for length, k, share in births),
+        ]
 
     def part(self, share: Array, smallest: float, **changes: Any) -> Problem:
         """Return the rows of a part by themselves, as rows of a mixture."""
