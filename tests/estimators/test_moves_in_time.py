@@ -5,10 +5,10 @@ import pytest
 
 import caviar as cv
 import caviar.estimators.automatic.best as best
-from caviar.estimators.automatic.in_time import badly_explained, stays_in_halves
 from caviar.estimators.automatic.pace import Pace
 from caviar.estimators.automatic.proposals import THOROUGH, Proposal, applied
 from caviar.estimators.automatic.search import Found, _Search
+from caviar.estimators.automatic.sequences import badly_explained, stays_in_halves
 
 
 def stays(means, each, seed=0):

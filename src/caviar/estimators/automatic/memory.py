@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ..._typing import Array
-from .proposals import Proposal
+from ...engine.ascent.schedules.swaps import Mixture
+from .proposals import Proposal, cuts_of
 
 _SAME = 0.01
 """Share of its rows by which a component may have changed and still be the same."""
@@ -57,13 +58,23 @@ class Memory:
             (self._components(group, responsibilities), proposal) for group, proposal in made
         ]
 
-    def add(
-        self, kind: str, made: Sequence[tuple[tuple[int, ...], Proposal | None]], responsibilities: Array
-    ) -> None:
-        """Keep these proposals beside those before, the latest: twice as many as there are components."""
-        known = self._proposed.get(kind, [])
-        fresh = [(self._components(group, responsibilities), proposal) for group, proposal in made]
-        self._proposed[kind] = [*known, *fresh][-2 * responsibilities.shape[1] :]
+    def cuts(self, mixture: Mixture, effort: tuple[int, int], responsibilities: Array) -> list[Proposal]:
+        """Return the best cut of each component, the best first; of one that did not change, the one made before.
+
+        Those before stay in mind, twice as many as there are components.
+        """
+        kind, every = f"cut {effort}", dict[int, Proposal | None]()
+        size = responsibilities.shape[1]
+        for k in range(size):
+            is_known, proposal = self.proposal_of(kind, (k,), responsibilities)
+            if is_known:
+                every[k] = None if proposal is None else replace(proposal, components=(k,))
+        changed = [k for k in range(size) if k not in every]
+        made = {own.components[0]: own for own in cuts_of(mixture, effort, changed)}
+        fresh = [(self._components((k,), responsibilities), made.get(k)) for k in changed]
+        self._proposed[kind] = [*self._proposed.get(kind, []), *fresh][-2 * size :]
+        found = [own for own in (*every.values(), *made.values()) if own is not None]
+        return sorted(found, key=lambda proposal: -proposal.gain)
 
     def refuse(self, proposal: Proposal, responsibilities: Array) -> None:
         """Keep in mind that a move was refused."""

@@ -230,23 +230,11 @@ class _Search:
         if self.mixture is None:
             return []
         if effort not in self.cuts:
-            self.cuts[effort] = self._kept_cuts(effort) if self._is_large else cuts_of(self.mixture, effort)
+            if self._is_large:
+                self.cuts[effort] = self.memory.cuts(self.mixture, effort, self.responsibilities)
+            else:
+                self.cuts[effort] = cuts_of(self.mixture, effort)
         return self.cuts[effort]
-
-    def _kept_cuts(self, effort: tuple[int, int]) -> list[Proposal]:
-        """Return splits, of which those of components that did not change are the ones made before."""
-        assert self.mixture is not None
-        kind, every = f"cut {effort}", dict[tuple[int, ...], Proposal | None]()
-        for k in range(self.n_components):
-            is_known, proposal = self.memory.proposal_of(kind, (k,), self.responsibilities)
-            if is_known:
-                every[k,] = None if proposal is None else replace(proposal, components=(k,))
-        changed = [k for k in range(self.n_components) if (k,) not in every]
-        made = {own.components: own for own in cuts_of(self.mixture, effort, changed)}
-        fresh = {(k,): made.get((k,)) for k in changed}
-        self.memory.add(kind, list(fresh.items()), self.responsibilities)
-        found = [own for own in (every | fresh).values() if own is not None]
-        return sorted(found, key=lambda proposal: -proposal.gain)
 
     def fitted_splits(self) -> list[Proposal]:
         """Return the best split of each component, the best first: from sums alone, or by fits to its rows."""
