@@ -188,6 +188,21 @@ def test_a_weight_of_two_is_the_document_twice() -> None:
     assert weighted.elbo_ != pytest.approx(one.elbo_, rel=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore::caviar.ConvergenceWarning")
+@pytest.mark.parametrize("own", [{"method": "collapsed"}, {"doc_topic_prior": "learn"}])
+def test_passes_in_turn_begin_alike_for_a_weight_of_two(own) -> None:
+    """Collapsed passes go through documents one after another, in blocks that copies would shift."""
+    counts, weights = documents(5, n=20), np.arange(20) % 3
+    places = np.repeat(np.arange(20), weights)
+    lda = cv.LatentDirichletAllocation(4, random_state=0, max_iter=2, **own)
+    weighted = lda.fit(counts, sample_weight=weights)
+    elbo, topics = weighted.elbo_, weighted.components_
+    # copies of a document need not follow it
+    repeated = lda.fit(counts[np.append(np.unique(places), places[1:][np.diff(places) == 0])])
+    assert elbo == pytest.approx(repeated.elbo_, rel=1e-10)
+    np.testing.assert_allclose(topics, repeated.components_, rtol=1e-6)
+
+
 @pytest.mark.slow
 def test_completion_is_the_mean_log_probability_of_the_words_held_out() -> None:
     counts = documents(6)

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import caviar as cv
+import caviar.estimators.automatic.search as search
+from caviar.engine.ascent.schedules.swaps import Mixture
 from caviar.engine.ascent.schedules.weighed import weighed
 from caviar.estimators.automatic.problem import Problem, factors_of, state_at
+from caviar.estimators.automatic.proposals import QUICK, cuts_of
 
 PRIOR = np.eye(2)
 
@@ -53,6 +56,41 @@ def test_a_split_gains_what_the_fit_after_it_tells():
     assert mixture.counts[best.places[0]] == pytest.approx(200, abs=2)
     # the weights, and what the other components gain by it, are left out
     assert best.gain == pytest.approx(four.elbo_ - three.elbo_, rel=0.08)
+
+
+def test_splits_of_some_components_are_those_among_all():
+    """Their halves are found in the places of any component."""
+    X = clusters(6, 60)
+    halves = np.repeat(np.arange(12), 30)
+    labels = np.where(halves < 4, 0, halves - 3)
+    fit = cv.BayesianGaussianMixture(
+        9, covariance_prior=PRIOR, weight_concentration_prior=1.0, init_params=labels, max_iter=1, tol=1e9
+    ).fit(X)
+    mixture = mixture_of(X, fit)
+    every = {own.components: own for own in cuts_of(mixture, QUICK)}
+    for k in range(9):
+        for own in cuts_of(mixture, QUICK, [k]):
+            assert own.components == (k,)
+            assert own.gain == pytest.approx(every[k,].gain, abs=1.0)
+    (real,) = (own for own in every.values() if own.gain > 0)
+    (alone,) = cuts_of(mixture, QUICK, [real.components[0]])
+    np.testing.assert_allclose(alone.share, real.share, atol=1e-3)
+
+
+def test_components_that_did_not_change_are_not_cut_again(monkeypatch):
+    cut, found = [], Mixture.cuts
+
+    def counted(self, each=2, some=None):
+        cut.append((self.components.size, self.components.size if some is None else len(some)))
+        return found(self, each, some)
+
+    monkeypatch.setattr(Mixture, "cuts", counted)
+    monkeypatch.setattr(search, "_MANY", 3)
+    monkeypatch.setattr(search, "_LARGE", 0)
+    mixture = cv.BayesianGaussianMixture("auto", random_state=0, covariance_prior=PRIOR).fit(clusters(9, 40))
+    assert mixture.n_components_ == 9
+    sizes, numbers = np.array(cut).T
+    assert (numbers < sizes).any()
 
 
 def test_a_merge_and_a_deletion_gain_what_the_fit_after_them_tells():

@@ -5,6 +5,7 @@ import pytest
 
 import caviar as cv
 import caviar.engine.response.passes.sequences as sequences
+import caviar.engine.rows.sequences as of_rows
 import caviar.engine.rows.terms.block_response as blocks
 from caviar.engine.response.cost import is_cheap
 from caviar.fitting.model import assembled
@@ -47,16 +48,16 @@ def deconvolution(n_spots=6, n_genes=4, rates=5.0):
     return cv.Model(cv.Poisson("y", rate, plates=(spot, gene))), {"y": rng.poisson(expected)}
 
 
-def drifting():
+def drifting(n=25, trials=20):
     """Drifting chances of binary counts: a chain beside the variables of the bound."""
     rng = np.random.default_rng(1)
-    logits = np.cumsum(0.3 * rng.normal(size=25))
-    data = {"y": rng.binomial(20, 1.0 / (1.0 + np.exp(-logits)))}
+    logits = np.cumsum(0.3 * rng.normal(size=n))
+    data = {"y": rng.binomial(trials, 1.0 / (1.0 + np.exp(-logits)))}
     time = cv.Plate("time")
     steps = cv.diagonal(cv.Gamma("q", 1.0, 0.05, plates=cv.Plate("entry", 1)))
     chain = cv.LinearGaussianChain("f", np.zeros(1), np.eye(1), np.eye(1), steps, along=time)
     at = cv.dot(cv.Constant("one", np.ones(1)), chain)
-    return cv.Model(cv.Binomial("y", 20, cv.logistic(at), plates=time)), data
+    return cv.Model(cv.Binomial("y", trials, cv.logistic(at), plates=time)), data
 
 
 def counted_sweeps(monkeypatch):
@@ -105,6 +106,51 @@ def test_extrapolated_changes_are_those_of_plain_sweeps(stated, monkeypatch):
     monkeypatch.setattr(sequences, "_MOST_EXTRAPOLATED", 0)
     np.testing.assert_allclose(found, posterior.linear_response(data).sd(variable), rtol=1e-8)
     assert n_quick < 0.8 * (len(called) - n_quick)
+
+
+def settled_state(posterior, data, monkeypatch):
+    """Return the statistics of hidden values swept to their optimum, and the number of sweeps."""
+    infer, swept = of_rows.SequencesAtWork._infer, []
+
+    def counted(self, stages):
+        swept.append(1)
+        return infer(self, stages)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(of_rows.SequencesAtWork, "_infer", counted)
+        return posterior.local(data)["f"].mean, len(swept)
+
+
+@pytest.fixture(scope="module")
+def many_drifting():
+    model, data = drifting(200, 1)
+    return model.fit(data, seed=0, max_iter=30), data
+
+
+def test_extrapolated_sweeps_end_where_plain_ones_do(many_drifting, monkeypatch):
+    posterior, data = many_drifting
+    found, n_quick = settled_state(posterior, data, monkeypatch)
+    monkeypatch.setattr(of_rows, "_NEAR", -1.0)
+    plain, n_plain = settled_state(posterior, data, monkeypatch)
+    np.testing.assert_allclose(found, plain, rtol=0, atol=1e-9)
+    assert n_quick < 0.4 * n_plain
+
+
+def test_sweeps_go_back_from_what_is_no_expectation(many_drifting, monkeypatch):
+    """Second moments below zero are those of no state, and Polya-Gamma variables refuse them."""
+    posterior, data = many_drifting
+    right, _ = settled_state(posterior, data, monkeypatch)
+    next_of, called = Extrapolation.next_of_parts, []
+
+    def first_wrong(self, before, after):
+        called.append(1)
+        found = next_of(self, before, after)
+        return {key: -1e6 * own for key, own in found.items()} if len(called) == 2 else found
+
+    monkeypatch.setattr(of_rows, "_LONGEST", np.inf)
+    monkeypatch.setattr(Extrapolation, "next_of_parts", first_wrong)
+    found, _ = settled_state(posterior, data, monkeypatch)
+    np.testing.assert_allclose(found, right, rtol=0, atol=1e-9)
 
 
 def test_sweeps_of_chains_beside_others_count_as_cost():

@@ -86,11 +86,12 @@ def test_messages_are_those_of_each_chain(n, tolerance):
     steps = np.log(np.stack([0.6 * np.eye(4) + 0.4 * rng.dirichlet(np.ones(4), 4) for _ in range(3)]))
     begins = np.zeros(n, dtype=bool)
     begins[[0, 13, 31]] = True
-    shares, (first, pairs), total = InSequence.of(begins).inferred(
+    weights = np.repeat([1.0, 3.0, 2.0], np.diff([0, 13, 31, n]))
+    shares, (first, pairs), total = InSequence.of(begins, weights).inferred(
         np.asarray(logits, dtype=np.float32), (initial, steps)
     )
     for m in range(3):
-        exact = smooth(logits[:, m], begins, initial[m], steps[m])
+        exact = smooth(logits[:, m], begins, initial[m], steps[m], weights=weights)
         np.testing.assert_allclose(shares[:, m], exact.marginals, rtol=0, atol=tolerance)
         np.testing.assert_allclose(first[m], exact.first, rtol=0, atol=3 * tolerance)
         np.testing.assert_allclose(pairs[m], exact.pairs, rtol=0, atol=n * tolerance)
@@ -113,7 +114,7 @@ def test_points_without_an_order_have_weights():
 
 
 def _likely(points, weights, size, likeness, begins=None):
-    order = Unordered(weights) if begins is None else InSequence.of(begins)
+    order = Unordered(weights) if begins is None else InSequence.of(begins, weights)
     return Likely(likeness, order, points, weights, size, 1.0)
 
 

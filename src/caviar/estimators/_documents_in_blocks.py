@@ -9,6 +9,7 @@ from scipy.sparse import csr_array, vstack
 
 from .._errors import ParameterError
 from .._typing import Array
+from ..engine.topics.passes.distinct import distinct_documents
 from ..lazy.sparse_rows import SparseRows
 from ._collapsed import COLLAPSED
 
@@ -31,7 +32,7 @@ def total_of(counts: Any, weights: Array | None) -> float:
 def for_collapsed_passes(
     method: str, counts: Any, weights: Array | None, n_topics: int
 ) -> tuple[csr_array, Array | None]:
-    """Return the documents that collapsed passes see: all, or those from places all over the files.
+    """Return the documents that collapsed passes see: all distinct ones, or those from places all over the files.
 
     Raises
     ------
@@ -39,7 +40,7 @@ def for_collapsed_passes(
         If the passes are to be the fit, and the documents are not in memory.
     """
     if not isinstance(counts, SparseRows):
-        return counts, weights
+        return distinct_documents(counts, weights)
     if method == COLLAPSED:
         raise ParameterError(
             "method='collapsed' keeps numbers for each word of each document, and these documents are read in blocks: "

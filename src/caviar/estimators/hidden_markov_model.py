@@ -63,8 +63,9 @@ class HiddenMarkovModel(HasEvidence):
     ----------
     n_components
         Number of states K, or ``"auto"``: splits, merges and deletions of states find the number, as in
-        :class:`BayesianGaussianMixture`; if no such move helps, fits from new starts with one more state are tried. A
-        move is kept if it raises the ELBO of all sequences.
+        :class:`BayesianGaussianMixture`; if no such move helps, fits from new starts with one more state are tried,
+        then splits of a state between its stays, and new states for successive rows that are badly explained. A move
+        is kept if it raises the ELBO of all sequences.
     emission
         Distribution of a row given its state: ``"gaussian"`` for D numbers, ``"categorical"`` for one column of
         categories (texts or numbers), ``"poisson"`` for D counts that are independent given the state.

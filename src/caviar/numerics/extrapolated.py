@@ -12,9 +12,14 @@ that with all moves kept these are the steps of GMRES.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 import numpy as np
 
 from .._typing import Array
+
+K = TypeVar("K")
 
 _MOST_KEPT = 15
 """Moves that are kept."""
@@ -52,6 +57,19 @@ class Extrapolation:
         found = after.copy()
         for move, change in zip(self._moves, self._changes, strict=True):
             found -= (change * residual).sum(axis=0) * (move + change)
+        return found
+
+    def next_of_parts(self, before: Mapping[K, Array], after: Mapping[K, Array]) -> dict[K, Array]:
+        """Return where to go on from points that consist of several arrays, whose first axis runs over the points."""
+        one, other = (
+            np.concatenate([own[key].reshape(len(own[key]), -1) for key in after], axis=1).T
+            for own in (before, after)
+        )
+        whole, start, found = self.next(one, other).T, 0, {}
+        for key, own in after.items():
+            stop = start + own[0].size
+            found[key] = np.ascontiguousarray(whole[:, start:stop]).reshape(own.shape)
+            start = stop
         return found
 
     def _keep(self, move: Array, change: Array, rounding: Array) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from ..._errors import ImproperError
 from ..._typing import AnyArray, Array
 from ...families.markov_chain import ImpossiblePathError
+from ...numerics.extrapolated import Extrapolation
 from ...numerics.sums.pairwise import pairwise_sum
 from ..binding.missing.entries import order_of_patterns
 from ..design.backend import Workspace
@@ -42,6 +43,10 @@ _READ_ROWS = 65_536
 
 _SETTLED = 1e-12
 """Relative change of the statistics of local factors from one sweep to the next at which sweeps end."""
+
+_NEAR, _LONGEST = 1e-2, 0.1
+"""Relative change from which on the next sweep begins where the last ones lead to, and the farthest that this may be: a
+sweep is then about linear, and no expectation leaves its domain."""
 
 
 class ImpossibleSequenceError(ImproperError):
@@ -178,15 +183,45 @@ class SequencesAtWork:
             return
         if not self.state:
             self._begin()
-        for _ in range(self.model.most_sweeps):
+        extrapolation = Extrapolation()
+        swept: LocalState | None = None
+        for left in reversed(range(self.model.most_sweeps)):
             before = dict(self.state)
-            self._infer(stages)
-            if all(_is_settled(before.get(key), own) for key, own in self.state.items()):
+            try:
+                with np.errstate(invalid=None if swept is None else "raise"):
+                    self._infer(stages)
+            except (ImproperError, FloatingPointError):
+                if swept is None:
+                    raise
+                # what sweeps lead to need not be the expectations of anything
+                self.state, extrapolation, swept = swept, Extrapolation(), None
+                continue
+            if self._differs_by_at_most(_SETTLED, before):
                 return
+            swept = None
+            if left and self._differs_by_at_most(_NEAR, before):
+                swept = dict(self.state)
+                self._extrapolate(extrapolation, before)
 
     def infer_chains(self) -> None:
         """Bring each chain to its optimum in turn, given the other factors."""
         self._infer(self.model.chains)
+
+    def _differs_by_at_most(self, share: float, before: LocalState) -> bool:
+        """Whether a sweep changed all statistics by no more, relative to the largest of their factor."""
+        return all(_is_near(before.get(key), own, share) for key, own in self.state.items())
+
+    def _extrapolate(self, extrapolation: Extrapolation, before: LocalState) -> None:
+        """Go on from where the last sweeps lead to, if that is not far."""
+        # what is updated first does not depend on where it was
+        first = self.model.apart.stages[0]
+        leading = first if isinstance(first, ChainFactor) else first[0]
+        keys = [key for key in self.state if key != leading.key]
+        found = extrapolation.next_of_parts(
+            *({key: own[key][None] for key in keys} for own in (before, self.state))
+        )
+        if all(_is_near(self.state[key], own[0], _LONGEST) for key, own in found.items()):
+            self.state |= {key: own[0] for key, own in found.items()}
 
     def summarized(self) -> Sums:
         """Return the sums over the block: the factors of rows at their optimum given the chains."""
@@ -292,11 +327,11 @@ class SequencesAtWork:
             pass
 
 
-def _is_settled(before: Array | None, after: Array) -> bool:
-    """Whether a sweep left the statistics as they were."""
+def _is_near(before: Array | None, after: Array, share: float) -> bool:
+    """Whether statistics differ by no more than a share of the largest of them."""
     if before is None or before.shape != after.shape:
         return False
-    return bool(np.abs(after - before).max(initial=0.0) <= _SETTLED * np.abs(after).max(initial=0.0))
+    return bool(np.abs(after - before).max(initial=0.0) <= share * np.abs(after).max(initial=0.0))
 
 
 def summarize_sequences(

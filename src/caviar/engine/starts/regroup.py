@@ -197,7 +197,8 @@ class Regrouping:
             return None
         order: Order = Unordered(cloud.weights)
         if gate.chain is not None:
-            order = InSequence.of(gate.chain.starts.among(basis.sample.columns, basis.sample.n_rows))
+            begins = gate.chain.starts.among(basis.sample.columns, basis.sample.n_rows)
+            order = InSequence.of(begins, cloud.weights)
         concentration = _concentration(basis, gate)
         evidence -= probabilities(order.counts(shares.transpose(1, 0, 2)), concentration)[1]
         likeness, points, error = nearest(

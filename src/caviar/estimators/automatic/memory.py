@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ..._typing import Array
-from .proposals import Proposal
+from ...engine.ascent.schedules.swaps import Mixture
+from .proposals import Proposal, cuts_of
 
 _SAME = 0.01
 """Share of its rows by which a component may have changed and still be the same."""
@@ -57,15 +58,33 @@ class Memory:
             (self._components(group, responsibilities), proposal) for group, proposal in made
         ]
 
+    def cuts(self, mixture: Mixture, effort: tuple[int, int], responsibilities: Array) -> list[Proposal]:
+        """Return the best cut of each component, the best first; of one that did not change, the one made before.
+
+        Those before stay in mind, twice as many as there are components.
+        """
+        kind, every = f"cut {effort}", dict[int, Proposal | None]()
+        size = responsibilities.shape[1]
+        for k in range(size):
+            is_known, proposal = self.proposal_of(kind, (k,), responsibilities)
+            if is_known:
+                every[k] = None if proposal is None else replace(proposal, components=(k,))
+        changed = [k for k in range(size) if k not in every]
+        made = {own.components[0]: own for own in cuts_of(mixture, effort, changed)}
+        fresh = [(self._components((k,), responsibilities), made.get(k)) for k in changed]
+        self._proposed[kind] = [*self._proposed.get(kind, []), *fresh][-2 * size :]
+        found = [own for own in (*every.values(), *made.values()) if own is not None]
+        return sorted(found, key=lambda proposal: -proposal.gain)
+
     def refuse(self, proposal: Proposal, responsibilities: Array) -> None:
         """Keep in mind that a move was refused."""
-        self._refused.append((proposal.kind, self._components(proposal.components, responsibilities)))
+        self._refused.append((proposal.name, self._components(proposal.components, responsibilities)))
 
     def was_refused(self, proposal: Proposal, responsibilities: Array) -> bool:
         """Return whether the same move of the same components was refused, whatever their numbers were then."""
         components = self._components(proposal.components, responsibilities)
         return any(
-            kind == proposal.kind and self._are_same(known, components) for kind, known in self._refused
+            name == proposal.name and self._are_same(known, components) for name, known in self._refused
         )
 
     def _components(self, group: tuple[int, ...], responsibilities: Array) -> list[_Component]:

@@ -16,11 +16,11 @@ class Move:
     Attributes
     ----------
     kind
-        ``"split"``, ``"merge"`` or ``"delete"``; for hidden Markov models also ``"anew"``, a fit from new starts with
-        one more state.
+        ``"split"``, ``"merge"`` or ``"delete"``; for hidden Markov models also ``"birth"``, a new state for successive
+        rows that are badly explained, and ``"anew"``, a fit from new starts with one more state.
     components
         Groups of components that were changed at once, numbered as before the move. A group is one component that is
-        split or deleted, or two that are merged.
+        split or deleted, two that are merged, or the one that loses most rows to a new one.
     elbo_before
         ELBO of the mixture before the move, in nats.
     elbo_after

@@ -27,6 +27,9 @@ from .._checkpointing import NextFit
 
 _ROUNDING = 1e-10
 
+MoveInTime = tuple[str, str, int, Array]
+"""Kind, seed, component and share of a :class:`~.proposals.Proposal`."""
+
 Starts = str | Mapping[str, Any]
 
 
@@ -157,6 +160,10 @@ class Problem:
         """Return the mixture of a posterior, whose moves are judged from sums alone; None if it has none."""
         model = self.model_of(responsibilities.shape[1])
         return weighed(state_at(model, self._data(), factors_of(posterior), self.weights))
+
+    def moves_in_time(self, responsibilities: Array, natural: Array) -> list[MoveInTime]:
+        """Return moves that the order of the rows shows, from logits of their labels, (K, N); rows have none here."""
+        return []
 
     def _data(self) -> dict[str, Any]:
         """Return the rows as the model takes them."""

@@ -38,19 +38,27 @@ class Proposal:
     Attributes
     ----------
     kind
-        ``"split"``, ``"merge"`` or ``"delete"``.
+        ``"split"``, ``"merge"``, ``"delete"`` or ``"birth"``.
     components
-        Which it takes.
+        Which it takes; of a birth, the one that loses most rows.
     gain
         What it would add to the ELBO if the rows of these components had nothing to do with the others.
     share
-        Of a split: the share of the first half in each row, shape (N,).
+        Of a split: the share of the first half in each row, shape (N,). Of a birth: that of the new component.
+    seed
+        What shows it, if that is the order of the rows.
     """
 
     kind: str
     components: tuple[int, ...]
     gain: float
     share: Array | None = None
+    seed: str = ""
+
+    @property
+    def name(self) -> str:
+        """Moves of the same components that differ have other names."""
+        return f"{self.kind} {self.seed}"
 
 
 def split_of(
@@ -76,11 +84,11 @@ def split_of(
     return None
 
 
-def cuts_of(mixture: Mixture, effort: tuple[int, int]) -> list[Proposal]:
-    """Return the best cut of each component in two, the best first, from sums alone."""
+def cuts_of(mixture: Mixture, effort: tuple[int, int], some: Sequence[int] | None = None) -> list[Proposal]:
+    """Return the best cut in two of each component, or of some, the best first, from sums alone."""
     found: list[Proposal] = []
     best: dict[int, Cut] = {}
-    for cut in mixture.cuts(effort[0]):
+    for cut in mixture.cuts(effort[0], some):
         best.setdefault(cut.places[0], cut)
     for cut in mixture.further(list(best.values()), effort[1]) if best else ():
         k = cut.places[0]
@@ -165,7 +173,10 @@ def applied(proposals: Sequence[Proposal], responsibilities: Array, weights: Arr
     columns = {k: responsibilities[:, k] for k in range(responsibilities.shape[1])}
     fresh: list[Array] = []
     deleted: list[int] = []
+    born = [own.share for own in proposals if own.kind == "birth" and own.share is not None]
     for proposal in proposals:
+        if proposal.kind == "birth":
+            continue
         taken = [columns.pop(k) for k in proposal.components]
         if proposal.share is not None:
             fresh += [taken[0] * proposal.share, taken[0] * (1 - proposal.share)]
@@ -174,6 +185,8 @@ def applied(proposals: Sequence[Proposal], responsibilities: Array, weights: Arr
         else:
             deleted += proposal.components
     after = np.column_stack([*columns.values(), *fresh])
+    for share in born:
+        after = np.column_stack([after * (1 - share)[:, None], share])
     if deleted:
         after = _redistributed(after, responsibilities[:, deleted], weights)
     return after[:, np.argsort(-(weights @ after), kind="stable")]
@@ -201,7 +214,7 @@ def halves(X: AnyArray, weights: Array) -> list[AnyArray]:
     [1 1 0 0 1 1]
     [0 0 0 1 1 1]
     """
-    units = _in_units(np.asarray(X, dtype=np.float64), weights)
+    units = in_units(np.asarray(X, dtype=np.float64), weights)
     distance = np.square(units).sum(axis=1)
     cuts = [distance > np.average(distance, weights=weights)]
     axes = np.linalg.eigh((units * weights[:, None]).T @ units / weights.sum())[1]
@@ -213,7 +226,7 @@ def halves(X: AnyArray, weights: Array) -> list[AnyArray]:
     return [cut.astype(np.int64) for cut in cuts if cut.any() and not cut.all()]
 
 
-def _in_units(X: Array, weights: Array) -> Array:
+def in_units(X: Array, weights: Array) -> Array:
     """Return columns in units of their standard deviation, from their mean; 0 where an entry is missing."""
     share = weights[:, None] * ~np.isnan(X)
     total = np.maximum(share.sum(axis=0), np.finfo(float).tiny)

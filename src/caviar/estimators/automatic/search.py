@@ -47,6 +47,8 @@ _CLOSE_COSTS = 0.15
 """Loss among its neighbours up to which a move is made again, as a multiple of what a component costs."""
 _BY_THEMSELVES = 4
 """Moves, of those that were settled among neighbours, that are tried on all rows one by one."""
+_BRIEF, _CLOSE = 10, 5.0
+"""Iterations that show what a move in time gains, and the loss after these up to which it is tried, in nats."""
 _NEAR, _NEAR_COSTS = 12.0, 0.6
 """Loss by itself up to which a move is tried, in nats, and as a multiple of what a component costs: that it gains with
 the others is likely enough."""
@@ -85,6 +87,8 @@ class _Search:
     n_components: int
     pace: Pace
     moves: list[Move] = field(default_factory=list)
+    tried_anew: set[int] = field(default_factory=set)
+    """Numbers of components to which no new starts with one more added anything."""
 
     def __post_init__(self) -> None:
         self.sample = self.problem.subsample(_SAMPLE_ROWS)
@@ -170,9 +174,37 @@ class _Search:
         accepted = self.try_all(self.fitted_splits())
         while self.shrink():
             accepted = True
-        if not accepted and self.problem.tries_anew:
+        if not accepted and self.problem.tries_anew and self.n_components not in self.tried_anew:
             accepted = self.try_anew()
-        return accepted
+        return accepted or self.try_in_time()
+
+    def try_in_time(self) -> bool:
+        """Try moves that the order of rows shows, those that rise together; return whether any was accepted.
+
+        What they gain shows in a few iterations: nothing of rows by themselves would tell.
+        """
+        if self.mixture is None:
+            return False
+        moves = self.problem.moves_in_time(self.responsibilities, self.mixture.natural)
+        proposals = [Proposal(kind, (k,), 0.0, share, seed) for kind, seed, k, share in moves]
+        proposals = [p for p in proposals if not self.memory.was_refused(p, self.responsibilities)]
+        self.pace.phase("propose in time", len(proposals), When.NOTHING_ROSE)
+        close: list[Proposal] = []
+        for proposal in proposals:
+            start = self._start_from(applied([proposal], self.responsibilities, self.sample.weights))
+            end = self.problem.fit(self.n_components + 1, start or {}, max_iter=_BRIEF)
+            if end.status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            own = replace(proposal, gain=end.elbo - self.posterior.elbo)
+            if own.gain > -_CLOSE:
+                close.append(own)
+            else:
+                self.memory.refuse(own, self.responsibilities)
+            self.pace.step()
+        close.sort(key=lambda own: -own.gain)
+        rises = self.try_together_of(close)
+        fresh = [] if rises else [p for p in close if not self.memory.was_refused(p, self.responsibilities)]
+        return rises or any(self._tried([own]) for own in fresh)
 
     def shrink(self) -> bool:
         """Try merges and deletions; return whether any was accepted."""
@@ -186,15 +218,22 @@ class _Search:
         """Fit one component more from new starts; keep it if its ELBO is higher."""
         self.pace.phase("anew", 1, When.NOTHING_ROSE)
         before = self.posterior.elbo
+        self.tried_anew.add(self.n_components)
         after = self.problem.fit(self.n_components + 1, "auto", seed=self.generator)
-        return self._judged("anew", (), before, after, self.n_components + 1)
+        accepted = self._judged("anew", (), before, after, self.n_components + 1)
+        if accepted:
+            self.tried_anew.clear()
+        return accepted
 
     def split_proposals(self, effort: tuple[int, int]) -> list[Proposal]:
         """Return a split of each component from sums alone, the best first."""
         if self.mixture is None:
             return []
         if effort not in self.cuts:
-            self.cuts[effort] = cuts_of(self.mixture, effort)
+            if self._is_large:
+                self.cuts[effort] = self.memory.cuts(self.mixture, effort, self.responsibilities)
+            else:
+                self.cuts[effort] = cuts_of(self.mixture, effort)
         return self.cuts[effort]
 
     def fitted_splits(self) -> list[Proposal]:

@@ -158,9 +158,10 @@ class Mixture:
         gains = np.log(left) @ self.weights + self.costs
         return [(int(k), float(gains[k])) for k in np.argsort(-gains, kind="stable")]
 
-    def cuts(self, each: int = _CUTS) -> list[Cut]:
-        """Return components in halves, the best first: so many of each at the most."""
-        return self._halved([((k, k), share) for k, share in enumerate(self.shares)], each)
+    def cuts(self, each: int = _CUTS, some: Sequence[int] | None = None) -> list[Cut]:
+        """Return components in halves, the best first: so many of each at the most, of some components or of all."""
+        chosen = range(self.components.size) if some is None else some
+        return self._halved([((k, k), self.shares[k]) for k in chosen], each)
 
     def further(self, cuts: Sequence[Cut], steps: int) -> list[Cut]:
         """Return cuts after more updates of their halves."""
@@ -201,7 +202,7 @@ class Mixture:
 
     def _settled(self, cuts: Sequence[Cut], steps: int) -> list[Cut]:
         """Return cuts whose rows are given to the halves, after a few updates of these."""
-        places = np.array([own.places for own in cuts]).T.ravel()
+        places = self._seats(np.array([own.places for own in cuts]).T.ravel())
         taken = np.stack([own.natural for own in cuts], axis=1)
         whole, natural, costs = taken.sum(axis=0), taken, np.zeros(places.shape)
         for _ in range(steps):
@@ -214,6 +215,16 @@ class Mixture:
         return [
             replace(own, gain=float(gains[i]), natural=natural[:, i].copy()) for i, own in enumerate(cuts)
         ]
+
+    def _seats(self, places: AnyArray) -> AnyArray:
+        """Return components in whose places halves are found: an update takes as long for one of them as for all.
+
+        Where components are alike, and measured from one point, halves of a few are found in the places of all.
+        """
+        is_alike = self.cost is not None and not self.state.problem.rows.has_centres
+        if not is_alike or 2 * len(set(places.tolist())) > self.components.size:
+            return places
+        return np.arange(len(places)) % self.components.size
 
     def _near(self) -> list[tuple[int, int]]:
         """Return pairs of components, the smaller one first: those that most rows of one would go to without it."""

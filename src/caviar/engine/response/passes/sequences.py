@@ -9,7 +9,7 @@ its covariance times the changes of the coefficients and of the others,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -113,25 +113,12 @@ class _Responses:
             if all(_is_settled(before.get(key), own) for key, own in self.moved.items()):
                 return
             if _PLAIN <= sweep < _MOST_EXTRAPOLATED:
-                self._extrapolate(extrapolation, before)
+                # changes are linear in the last ones, and those along each direction are alone
+                self.moved = extrapolation.next_of_parts(before, self.moved)
         raise ImproperError(
             "chains and the variables that depend on them do not settle: "
             "their factors are not at a maximum of the objective"
         )
-
-    def _extrapolate(self, extrapolation: Extrapolation, before: Mapping[FactorKey, Array]) -> None:
-        """Go on from where changes that are linear in the last ones lead to; those along each direction are alone."""
-        keys = list(self.moved)
-        one, other = (
-            np.concatenate([own[key].reshape(len(own[key]), -1) for key in keys], axis=1).T
-            for own in (before, self.moved)
-        )
-        found, start = extrapolation.next(one, other).T, 0
-        for key in keys:
-            own = self.moved[key]
-            stop = start + own[0].size
-            self.moved[key] = np.ascontiguousarray(found[:, start:stop]).reshape(own.shape)
-            start = stop
 
     def at(self, places: slice | AnyArray, keys: Sequence[FactorKey]) -> dict[FactorKey, Sequence[Array]]:
         """Return the changes of some factors in some rows, a copy for each of the changes."""

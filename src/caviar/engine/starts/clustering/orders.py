@@ -69,25 +69,28 @@ class InSequence:
     ----------
     begins
         Whether a sequence begins at each point, (n,).
+    weights
+        Of each point, (n,), the same in all of a sequence.
     places
         The points of each piece with its margins, (length, pieces); those that there are not are before the first point
         or behind the last.
     """
 
     begins: AnyArray
+    weights: Array
     places: AnyArray
 
     @classmethod
-    def of(cls, begins: AnyArray) -> InSequence:
+    def of(cls, begins: AnyArray, weights: Array) -> InSequence:
         begins = begins.astype(bool)
         begins[0] = True
         core, margin = (_CORE, _MARGIN) if len(begins) > _CORE + 2 * _MARGIN else (len(begins), 0)
         places = np.arange(-margin, core + margin)[:, None] + np.arange(0, len(begins), core)
-        return cls(begins, places)
+        return cls(begins, weights, places)
 
     def counts(self, shares: Array) -> Counts:
         within = np.flatnonzero(~self.begins)
-        return self._first(shares), _pairs(shares[within - 1], shares[within])
+        return self._first(shares), self._pairs(shares[within - 1], shares[within], within)
 
     def inferred(self, logits: AnyArray, logs: Counts) -> tuple[Array, Counts, Array]:
         largest = logits.max(axis=2)
@@ -106,11 +109,16 @@ class InSequence:
         within = np.flatnonzero(~self.begins)
         earlier, onward = forward[within - 1], likelihood[within] * back[within]
         onward /= _summed(_times(earlier, step) * onward)[:, :, None]
-        total = np.log(scale[at, piece]).sum(axis=0, dtype=np.float64) + largest.sum(axis=0, dtype=np.float64)
-        return shares, (self._first(shares), step * _pairs(earlier, onward)), total
+        total = self.weights @ (np.log(scale[at, piece]).astype(np.float64) + largest)
+        return shares, (self._first(shares), step * self._pairs(earlier, onward, within)), total
 
     def _first(self, shares: Array) -> Array:
-        return shares[self.begins].sum(axis=0, dtype=np.float64)
+        return np.tensordot(self.weights[self.begins], shares[self.begins], 1)
+
+    def _pairs(self, earlier: Array, onward: Array, within: AnyArray) -> Array:
+        """Return the sums over points of products of clusters, (m, k, k)."""
+        onward = onward * self.weights[within, None, None].astype(onward.dtype)
+        return (earlier.transpose(1, 2, 0) @ onward.transpose(1, 0, 2)).astype(np.float64)
 
     def _forward(self, pieces: Array, inside: AnyArray, initial: Array, step: Array) -> tuple[Array, Array]:
         """Return messages forward, (length, pieces, m, k), and what each was divided by, (length, pieces, m)."""
@@ -149,8 +157,3 @@ def _times(vectors: Array, matrices: Array) -> Array:
     product = np.empty_like(vectors)
     np.matmul(vectors.transpose(1, 0, 2), matrices, out=product.transpose(1, 0, 2))
     return product
-
-
-def _pairs(earlier: Array, onward: Array) -> Array:
-    """Return the sums over points of products of clusters, (m, k, k)."""
-    return (earlier.transpose(1, 2, 0) @ onward.transpose(1, 0, 2)).astype(np.float64)
