@@ -10,11 +10,9 @@ import typer
 import caviar as cv
 
 from . import options
-from .compare_options import CompareOptions, reading_of
-from .files import require_file, require_writable
+from .compare_options import CompareOptions
+from .files import require_file
 from .fit_options import FitOptions
-from .kinds import Covariance
-from .non_numeric import NonNumeric
 from .options import column_names_of, option, require_rows, taking, taught
 from .usage import CommandsInWords
 
@@ -133,56 +131,10 @@ def compare(given: CompareOptions) -> None:
     + log K! counts all of them. --model topics fits topics to documents, which are read as by caviar fit; with
     --held-out they are also compared by the perplexity of half of the words in held-out documents.
     """
-    from .comparing import ComparisonRequest
-    from .comparing import compare as compare_mixtures
+    from .comparing import compare as compare_models
 
-    reading = reading_of(given)
-    topics = [str(path) for path in given.model or ()] == ["topics"]
-    models = () if topics else tuple(given.model or ())
-    if topics:
-        _refuse_beside_topics(given.non_numeric, given.covariance)
-    elif said := [name for name, value in reading.items() if value is not None]:
-        raise typer.BadParameter(f"{said[0]} belongs to --model topics")
-    if not models:
-        require_rows(given.data, given.sql)
-    if models and given.output is not None:
-        raise typer.BadParameter("--output saves a new fit, and --model makes no new fit: leave --output out")
-    if given.non_numeric is NonNumeric.CATEGORICAL and given.covariance is not None:
-        raise typer.BadParameter(
-            "--covariance belongs to mixtures of Gaussians; with --non-numeric categorical the columns of a component "
-            "are independent"
-        )
-    numbers, covariances = _numbers(given.components), _covariances(given.covariance or "full")
-    require_writable(given.output, ".caviar", inputs=(given.data,))
-    compare_mixtures(
-        ComparisonRequest(
-            data=given.data,
-            sql=given.sql,
-            columns=column_names_of(given.columns),
-            models=models,
-            components=numbers,
-            covariances=covariances,
-            topics=topics,
-            options=reading,
-            held_out=given.held_out,
-            non_numeric=given.non_numeric,
-            restarts=given.restarts,
-            seed=given.seed,
-            output=given.output,
-            as_json=given.as_json,
-            quiet=given.quiet,
-        )
-    )
-
-
-def _refuse_beside_topics(non_numeric: NonNumeric, covariance: str | None) -> None:
-    """Refuse options of mixtures for topics."""
-    if covariance is not None:
-        raise typer.BadParameter("--covariance belongs to mixtures of Gaussians, not to --model topics")
-    if non_numeric is not NonNumeric.ERROR:
-        raise typer.BadParameter(
-            "--non-numeric belongs to mixtures; --text COLUMN holds the documents of topics"
-        )
+    given.require_possible()
+    compare_models(given)
 
 
 @taught(
@@ -391,21 +343,3 @@ def check(
 
     require_rows(data, sql)
     check_model(model, data, sql, seed=seed, n_rows=rows, as_json=as_json, quiet=quiet)
-
-
-def _numbers(text: str) -> tuple[int | str, ...]:
-    from .comparing import numbers_of_components
-
-    try:
-        return numbers_of_components(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--components") from error
-
-
-def _covariances(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
-    for name in names:
-        if name not in {kind.value for kind in Covariance}:
-            kinds = ", ".join(kind.value for kind in Covariance)
-            raise typer.BadParameter(f"{name!r} is not one of {kinds}", param_hint="--covariance")
-    return names
