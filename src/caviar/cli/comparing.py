@@ -58,8 +58,7 @@ def _of_saved(path: Path, data: str | None, request: CompareOptions) -> dict[str
     sql = request.sql
     with speaking_of(path, request.data or "the query"):
         saved = opened(path)
-        about = getattr(saved.fitted, "about_", {})
-        posterior = getattr(saved.fitted, "posterior_", saved.fitted)
+        about, posterior = saved.about, saved.posterior
         row = {
             "model": str(path),
             **saved.facts(),

@@ -12,9 +12,9 @@ from caviar.files.naming import listed
 
 from .files import require_writable
 from .fit_request import FitRequest
-from .fits import fitted, kept_told, origin_of, pictures, print_fit, tell_end
+from .fits import deliver, fitted, kept_told, origin_of, pictures
 from .kinds import KINDS, ModelName
-from .mixtures import document_of, print_results
+from .mixtures import GaussianMixtureOfFile, MixedMixtureOfFile
 from .non_numeric import (
     NumericTable,
     complain_of_indicators,
@@ -79,14 +79,17 @@ def fit_to_rows(request: FitRequest, data: str | None, arguments: dict[str, Any]
     with resumptions_told(quiet=request.quiet), renaming_told(table.columns):
         estimator = fitted(request.kind, X, arguments, quiet=request.quiet, checkpoint=request.checkpoint)
     estimator.about_ = _about(request, table, numeric)
-    if request.output is not None:
-        estimator.save(request.output)
-    if request.picture is not None and request.is_mixed:
-        pictures().draw_profiles(estimator, request.picture)
-    elif request.picture is not None:
-        pictures().draw_rows(estimator, table.shown(), request.picture)
-    print_fit(request, estimator, document_of, print_results)
-    tell_end(request, estimator.posterior_.status.value, estimator.n_iter_)
+    if request.is_mixed:
+        deliver(
+            request, MixedMixtureOfFile, estimator, lambda path: pictures().draw_profiles(estimator, path)
+        )
+    else:
+        deliver(
+            request,
+            GaussianMixtureOfFile,
+            estimator,
+            lambda path: pictures().draw_rows(estimator, table.shown(), path),
+        )
 
 
 def _own_arguments(request: FitRequest) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import caviar as cv
 from .files import require_writable
 from .mixtures import GaussianMixtureOfFile, MixedMixtureOfFile
 from .regressions import RegressionOfFile
-from .results import print_document
+from .results import print_document, print_origin
 from .saved import LEVEL, Saved
 from .sequences import SequencesOfFile
 from .speaking import counted, say, standard_error, standard_output
@@ -72,7 +72,9 @@ def show_model(path: Path, *, as_json: bool) -> None:
     elif as_json:
         print_document(_as_saved(found, path).document())
     else:
-        _as_saved(found, path).print(console)
+        saved = _as_saved(found, path)
+        saved.print(console)
+        print_origin(console, saved.about)
 
 
 def write_report(

@@ -10,10 +10,10 @@ import typer
 from caviar.data.row_numbers import numbers_rows, remark
 
 from .fit_request import FitRequest
-from .fits import fitted, origin_of, pictures, print_fit, tell_end
+from .fits import deliver, fitted, origin_of, pictures
 from .non_numeric import NonNumeric
 from .progress import resumptions_told
-from .sequences import Sequences, document_of_sequences, print_sequences, sequences_of
+from .sequences import Sequences, SequencesOfFile, sequences_of
 from .speaking import complain
 
 
@@ -40,12 +40,12 @@ def fit_to_sequences(request: FitRequest, data: str | None, arguments: dict[str,
         "sequence": sequence,
         "columns": list(found.columns),
     }
-    if request.output is not None:
-        hmm.save(request.output)
-    if request.picture is not None:
-        pictures().draw_states(hmm, found.named(), found.lengths, request.picture)
-    print_fit(request, hmm, document_of_sequences, print_sequences)
-    tell_end(request, hmm.posterior_.status.value, hmm.n_iter_)
+    deliver(
+        request,
+        SequencesOfFile,
+        hmm,
+        lambda path: pictures().draw_states(hmm, found.named(), found.lengths, path),
+    )
 
 
 def _complain_of_time(found: Sequences) -> None:

@@ -16,11 +16,10 @@ from caviar.files.naming import listed, named
 from .arrays import is_numpy_file, opened_arrays
 from .files import require_writable
 from .fit_request import FitRequest
-from .fits import origin_of, pictures
+from .fits import deliver, origin_of, pictures
 from .non_numeric import NonNumeric
 from .progress import resumptions_told, watching
-from .results import print_document
-from .speaking import complain, gathered_warnings, say, standard_error, standard_output
+from .speaking import complain, gathered_warnings, standard_error
 from .stated import PosteriorOfFile
 from .tables import input_file
 
@@ -37,22 +36,7 @@ def fit_stated(request: FitRequest) -> None:
         data = _data(request, file)
         posterior = _fitted(request, model, data)
     posterior.data_summary = {**(posterior.data_summary or {}), "about": origin_of(request)}
-    if request.output is not None:
-        posterior.save(request.output)
-    if request.picture is not None:
-        pictures().draw_variables(posterior, request.picture)
-    saved = None if request.output is None else str(request.output)
-    shown = PosteriorOfFile(posterior, request.output or Path("the model"))
-    if request.as_json:
-        print_document({**shown.document(), "saved": saved})
-        return
-    console = standard_output()
-    shown.print(console)
-    say(console, f"seed {request.arguments['random_state']}")
-    if saved is not None:
-        say(console, f"saved in {saved}")
-    if request.picture is not None:
-        say(console, f"plot in {request.picture}")
+    deliver(request, PosteriorOfFile, posterior, lambda path: pictures().draw_variables(posterior, path))
 
 
 def model_of(place: str) -> cv.Model:

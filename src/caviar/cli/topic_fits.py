@@ -8,10 +8,10 @@ import typer
 
 from .documents import documents_to_fit
 from .fit_request import FitRequest
-from .fits import fitted, origin_of, pictures, print_fit, tell_end
+from .fits import deliver, fitted, origin_of, pictures
 from .non_numeric import NonNumeric
 from .progress import resumptions_told
-from .topics import document_of_topics, print_topics
+from .topics import TopicsOfFile
 
 
 def fit_to_documents(request: FitRequest, data: str | None, arguments: dict[str, Any]) -> None:
@@ -26,12 +26,7 @@ def fit_to_documents(request: FitRequest, data: str | None, arguments: dict[str,
         )
     texts = {"texts": dict(found.how)} if found.how else {}
     lda.about_ = {**origin_of(request), "rows": found.counts.shape[0], **texts}
-    if request.output is not None:
-        lda.save(request.output)
-    if request.picture is not None:
-        pictures().draw_topics(lda, request.picture)
-    print_fit(request, lda, document_of_topics, print_topics)
-    tell_end(request, lda.posterior_.status.value, lda.n_iter_)
+    deliver(request, TopicsOfFile, lda, lambda path: pictures().draw_topics(lda, path))
 
 
 def _require_topics(request: FitRequest, arguments: dict[str, Any]) -> None:
