@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ class Sequences:
         Whether a sequence begins at a row, shape (N,); one begins at the first row in any case.
     """
 
-    starts: AnyArray
+    starts: Any
 
     @cached_property
     def _is_first(self) -> AnyArray:
@@ -29,13 +29,16 @@ class Sequences:
         return first
 
 
-class StatePaths(Sequences, ABC):
-    """Sequences of states, one of K at each row."""
+class StatePaths(Sequences):
+    """Sequences of states, one of K at each row.
 
-    @property
-    @abstractmethod
-    def probabilities(self) -> Array:
-        """Probability of each state at each row, shape (N, K)."""
+    Attributes
+    ----------
+    probabilities
+        Probability of each state at each row, shape (N, K).
+    """
+
+    probabilities: Any
 
     @property
     def mean(self) -> Array:
