@@ -37,12 +37,15 @@ class ComponentPrior:
         Degrees of freedom: a number, or (K,) if each component has a separate precision. None if it is known.
     inverse_scale
         Of the precision of one component, or of all; None where the precision is known.
+    smallest_variance
+        Floor on the variances, for fits with point masses.
     """
 
     mean: Array
     mean_precision: MeanPrecisionPrior
     df: ArrayLike | None
     inverse_scale: ScalePrior | None
+    smallest_variance: ArrayLike | None = None
 
     @property
     def scale(self) -> ScalePrior:
@@ -94,14 +97,7 @@ class Form(ABC):
         """
 
     @abstractmethod
-    def observe(
-        self,
-        name: str,
-        z: Label,
-        prior: ComponentPrior,
-        smallest_variance: ArrayLike | None = None,
-        component: Plate | None = None,
-    ) -> Variable:
+    def observe(self, name: str, z: Label, prior: ComponentPrior, component: Plate | None = None) -> Variable:
         """Return the rows given their labels, with the parameters of the components above them.
 
         Parameters
@@ -112,8 +108,6 @@ class Form(ABC):
             Labels of the rows; what chooses among the components.
         prior
             Of the components.
-        smallest_variance
-            Floor on the variances, for fits with point masses.
         component
             The plate of the components, where something else has it too; by default a new one.
         """

@@ -287,7 +287,7 @@ class BayesianGaussianMixture(HasEvidence, SearchedMixture, GaussianEstimator):
             values = {"theta.mean": prior.mean, **learnt.constants()}
             model = restate((self.covariance_type, type(weights), *numbers), values, *given)
         else:
-            model = state(*given, noise=noise)
+            model = state(*given, noise)
         if not is_auto(self.n_components):
             return Statement(model, starts=_known_to(model, self._starts(rows, scale, generator)))
 

@@ -63,14 +63,7 @@ class JointColumns(JointForm):
     Tied, the columns of a component share one precision.
     """
 
-    def observe(
-        self,
-        name: str,
-        z: Label,
-        prior: ComponentPrior,
-        smallest_variance: ArrayLike | None = None,
-        component: Plate | None = None,
-    ) -> Variable:
+    def observe(self, name: str, z: Label, prior: ComponentPrior, component: Plate | None = None) -> Variable:
         """Return the rows, with Normal-Gammas above them."""
         component, feature = _plates(z, prior.mean.shape[-1], component)
         shape = _half(prior.df)
@@ -134,14 +127,7 @@ class IndependentColumns(Form):
         """Return precisions, (D,) or (K, D), or a number times those of the data."""
         return _mean_precision(name, given, scale, n_components)
 
-    def observe(
-        self,
-        name: str,
-        z: Label,
-        prior: ComponentPrior,
-        smallest_variance: ArrayLike | None = None,
-        component: Plate | None = None,
-    ) -> Variable:
+    def observe(self, name: str, z: Label, prior: ComponentPrior, component: Plate | None = None) -> Variable:
         """Return the rows, with Normal means and Gamma precisions above them."""
         component, feature = _plates(z, prior.mean.shape[-1], component)
         shape = _half(prior.df)
@@ -150,7 +136,7 @@ class IndependentColumns(Form):
             "precision",
             shape[:, None] if shape.ndim and not self.is_tied else shape,
             prior.scale.rate(feature),
-            smallest_variance=smallest_variance,
+            smallest_variance=prior.smallest_variance,
             plates=component if self.is_tied else (component, feature),
         )
         return Normal(name, mean[z], precision[z], plates=(*z.plates, feature))
@@ -202,14 +188,7 @@ class KnownColumns(Form):
         meaning = "one number, one a column, or components by columns"
         return np.broadcast_to(as_broadcast(name, given, shape, meaning, above=0), shape)
 
-    def observe(
-        self,
-        name: str,
-        z: Label,
-        prior: ComponentPrior,
-        smallest_variance: ArrayLike | None = None,
-        component: Plate | None = None,
-    ) -> Variable:
+    def observe(self, name: str, z: Label, prior: ComponentPrior, component: Plate | None = None) -> Variable:
         """Return the rows, with Normal means above them."""
         component, feature = _plates(z, prior.mean.shape[-1], component)
         mean = Normal("mean", prior.mean, prior.mean_precision.state(), plates=(component, feature))

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..._typing import Array
 from ...densities import (
@@ -74,14 +73,7 @@ class JointMatrices(JointForm):
     Tied, all components share one precision matrix.
     """
 
-    def observe(
-        self,
-        name: str,
-        z: Label,
-        prior: ComponentPrior,
-        smallest_variance: ArrayLike | None = None,
-        component: Plate | None = None,
-    ) -> Variable:
+    def observe(self, name: str, z: Label, prior: ComponentPrior, component: Plate | None = None) -> Variable:
         """Return the rows, with a Normal-Wishart above them."""
         component = component or _component(z)
         theta = NormalWishart(
@@ -150,14 +142,7 @@ class IndependentMatrices(Form):
         shapes = [(size, size), (n_components, size, size)]
         return as_positive_definite(name, given, shapes, "columns by columns, or such a matrix a component")
 
-    def observe(
-        self,
-        name: str,
-        z: Label,
-        prior: ComponentPrior,
-        smallest_variance: ArrayLike | None = None,
-        component: Plate | None = None,
-    ) -> Variable:
+    def observe(self, name: str, z: Label, prior: ComponentPrior, component: Plate | None = None) -> Variable:
         """Return the rows, with Normal means and Wishart precisions above them."""
         component = component or _component(z)
         mean = MultivariateNormal("mean", prior.mean, prior.mean_precision.state(), plates=component)
@@ -165,7 +150,7 @@ class IndependentMatrices(Form):
             "precision",
             prior.df,
             prior.scale.matrix(),
-            smallest_variance=smallest_variance,
+            smallest_variance=prior.smallest_variance,
             plates=() if self.is_tied else component,
         )
         return MultivariateNormal(name, mean[z], precision if self.is_tied else precision[z], plates=z.plates)
