@@ -78,6 +78,11 @@ class Components:
 class Form(ABC):
     """How the means and the precisions of a structure are distributed together.
 
+    Parameters
+    ----------
+    is_tied
+        Whether components, or the columns of one, share a precision.
+
     Attributes
     ----------
     learns_mean_precision
@@ -85,6 +90,9 @@ class Form(ABC):
     """
 
     learns_mean_precision: ClassVar[bool] = False
+
+    def __init__(self, *, is_tied: bool = False) -> None:
+        self.is_tied = is_tied
 
     @abstractmethod
     def mean_precision(self, name: str, given: Any, scale: DataScale, n_components: int) -> ArrayLike:
@@ -126,18 +134,9 @@ class Form(ABC):
 
 
 class JointForm(Form):
-    """A mean and its precision as one factor: the prior of the mean is in units of the component's own precision.
-
-    Parameters
-    ----------
-    is_tied
-        Whether several means share a precision.
-    """
+    """A mean and its precision as one factor: the prior of the mean is in units of the component's own precision."""
 
     learns_mean_precision = True
-
-    def __init__(self, *, is_tied: bool) -> None:
-        self.is_tied = is_tied
 
     def mean_precision(self, name: str, given: Any, scale: DataScale, n_components: int) -> ArrayLike:
         """Return the number itself, or (K,)."""

@@ -124,14 +124,8 @@ class JointMatrices(JointForm):
 class IndependentMatrices(Form):
     """The prior :math:`N(m_0, S_0)` of a mean whatever its precision, and q(mean) q(precision).
 
-    Parameters
-    ----------
-    is_tied
-        Whether all components share one precision matrix.
+    Tied, all components share one precision matrix.
     """
-
-    def __init__(self, *, is_tied: bool) -> None:
-        self.is_tied = is_tied
 
     def mean_precision(self, name: str, given: Any, scale: DataScale, n_components: int) -> Array:
         """Return the matrix itself, or a number times the inverse covariance of the data."""
