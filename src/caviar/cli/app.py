@@ -13,11 +13,9 @@ from . import options
 from .compare_options import CompareOptions
 from .files import require_file
 from .fit_options import FitOptions
-from .options import column_names_of, option, require_rows, taking, taught
+from .options import option, require_rows, taking, taught
+from .saved_options import STANDARD_OUTPUT, CheckOptions, PredictOptions, ReportOptions, SampleOptions
 from .usage import CommandsInWords
-
-_STANDARD_OUTPUT = Path("-")
-
 
 app = typer.Typer(
     cls=CommandsInWords,
@@ -32,7 +30,7 @@ app = typer.Typer(
 
 def _refuse_two_answers(output: Path, *, as_json: bool) -> None:
     """Refuse a table and a document on standard output at once."""
-    if as_json and output == _STANDARD_OUTPUT:
+    if as_json and output == STANDARD_OUTPUT:
         raise typer.BadParameter("--json describes a written file, so it needs the name of one: add -o FILE")
 
 
@@ -158,20 +156,8 @@ def show(model: options.Model, as_json: options.AsJson = False) -> None:
     "caviar report m.caviar trips.parquet --sql 'SELECT * FROM data WHERE year = 2024' -o 2024.html",
     "caviar report regression.caviar arrays.npz -o regression.html",
 )
-def report(
-    model: options.Model,
-    data: options.Data = None,
-    sql: options.Query = None,
-    output: Annotated[
-        Path | None,
-        option(
-            "--output", "-o", metavar="FILE", help="Report to write.", default="MODEL.html, beside the model"
-        ),
-    ] = None,
-    draws: options.Draws = None,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
-) -> None:
+@taking(ReportOptions)
+def report(given: ReportOptions) -> None:
     """Write an HTML report about a model: whether to trust it, its parameters, plots, and data quality.
 
     For a mixture it shows components and outliers, for topics their words. For the posterior of your own model, saved
@@ -181,18 +167,10 @@ def report(
     with a column for each array entry (y, X_0, X_1), or a NumPy .npz file with the arrays. The report is one file that
     can be read offline.
     """
-    require_file(model)
+    require_file(given.model)
     from .opening import write_report
 
-    write_report(
-        model,
-        data,
-        sql,
-        model.with_suffix(".html") if output is None else output,
-        n_draws=draws,
-        as_json=as_json,
-        quiet=quiet,
-    )
+    write_report(given)
 
 
 @taught(
@@ -203,25 +181,8 @@ def report(
     "caviar predict regression.caviar new.csv -o predictions.csv --keep school,pupil",
     "caviar predict hmm.caviar days.csv --ahead 7 -o forecast.csv",
 )
-def predict(
-    model: options.Model,
-    output: Annotated[
-        Path,
-        option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Table to write, such as labels.csv or labels.parquet; - is standard output.",
-        ),
-    ],
-    data: options.Data = None,
-    sql: options.Query = None,
-    keep: options.Kept = None,
-    ahead: options.StepsAhead = None,
-    interval: options.Interval = None,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
-) -> None:
+@taking(PredictOptions)
+def predict(given: PredictOptions) -> None:
     """Write the prediction of a model for each row of a table.
 
     For a mixture the columns are label, probability_0, probability_1, ..., log_density. For a hidden Markov model they
@@ -234,19 +195,9 @@ def predict(
     """
     from .opening import predict_table
 
-    require_rows(data, sql)
-    _refuse_two_answers(output, as_json=as_json)
-    predict_table(
-        model,
-        data,
-        sql,
-        output,
-        keep=column_names_of(keep),
-        ahead=ahead,
-        level=interval,
-        as_json=as_json,
-        quiet=quiet,
-    )
+    require_rows(given.data, given.sql)
+    _refuse_two_answers(given.output, as_json=given.as_json)
+    predict_table(given)
 
 
 @taught(
@@ -256,45 +207,8 @@ def predict(
     "caviar sample m.caviar -n 100 | caviar predict m.caviar - -o labels.csv",
     "caviar sample regression.caviar known-columns.csv -o new.csv",
 )
-def sample(
-    model: options.Model,
-    data: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="DATA",
-            help="Known columns of the new rows, if your own model needs them: a table or a .npz file.",
-            show_default=False,
-        ),
-    ] = None,
-    n: Annotated[
-        int | None, option("--number", "-n", metavar="N", min=1, help="Number of rows.", default="1")
-    ] = None,
-    output: Annotated[
-        Path,
-        option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Table to write, such as new.csv or new.parquet.",
-            default="-, standard output",
-        ),
-    ] = _STANDARD_OUTPUT,
-    seed: Annotated[
-        int | None,
-        option(
-            metavar="S",
-            min=0,
-            help="Random seed; the same seed gives the same rows.",
-            default="that of the model",
-        ),
-    ] = None,
-    with_component: Annotated[
-        bool,
-        option("--with-component", help="Add a column with the component, or the state, of each row."),
-    ] = False,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
-) -> None:
+@taking(SampleOptions)
+def sample(given: SampleOptions) -> None:
     """Draw new rows from a model, with the columns of the table of the fit.
 
     Topics give documents as word counts, with the average length of the documents of the fit. Your own model gives the
@@ -302,10 +216,8 @@ def sample(
     """
     from .opening import write_sample
 
-    _refuse_two_answers(output, as_json=as_json)
-    write_sample(
-        model, data, n, output, seed=seed, with_component=with_component, as_json=as_json, quiet=quiet
-    )
+    _refuse_two_answers(given.output, as_json=given.as_json)
+    write_sample(given)
 
 
 @taught(
@@ -314,25 +226,8 @@ def sample(
     "caviar check m.caviar eruptions.csv --rows 100 --json",
     "caviar check topics.caviar news/",
 )
-def check(
-    model: options.Model,
-    data: options.Data = None,
-    sql: options.Query = None,
-    rows: Annotated[
-        int,
-        option(
-            metavar="N",
-            min=2,
-            help="Number of rows, or of documents, to check with, chosen at random.",
-            default="300",
-        ),
-    ] = 300,
-    seed: Annotated[
-        int, option(metavar="S", min=0, help="Seed of the fit and of all draws.", default="0")
-    ] = 0,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
-) -> None:
+@taking(CheckOptions)
+def check(given: CheckOptions) -> None:
     """Check a fit: fit the model of MODEL to DATA again, and verify the result.
 
     The objective must increase in every iteration, be stationary at the end, and agree with an estimate from draws. The
@@ -341,5 +236,5 @@ def check(
     """
     from .checking import check_model
 
-    require_rows(data, sql)
-    check_model(model, data, sql, seed=seed, n_rows=rows, as_json=as_json, quiet=quiet)
+    require_rows(given.data, given.sql)
+    check_model(given)
