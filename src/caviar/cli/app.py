@@ -106,11 +106,10 @@ def fit(given: FitOptions) -> None:
     arguments and returns a caviar.Model, whose variables are the columns of DATA by name; text columns are labels. DATA
     may also be a NumPy .npz file with an array for each variable.
     """
-    from .fit_request import request_of
     from .fitting import fit_to_table
 
     require_rows(given.data, given.sql)
-    fit_to_table(request_of(given))
+    fit_to_table(given)
 
 
 @taught(

@@ -12,7 +12,8 @@ import typer
 
 import caviar as cv
 
-from .fit_request import FitRequest, command_of, command_that_goes_on
+from .commands import command_of, command_that_goes_on
+from .fit_options import FitOptions
 from .kinds import Kind
 from .progress import watching
 from .results import print_document
@@ -46,7 +47,7 @@ def fitted(
         return kind.build(**arguments, verbose=callback).fit(X, **more)
 
 
-def origin_of(request: FitRequest) -> dict[str, Any]:
+def origin_of(request: FitOptions) -> dict[str, Any]:
     """Return what is kept with every model of where it comes from."""
     return {
         "source": source_name(request.data),
@@ -62,7 +63,7 @@ def pictures() -> Any:
     return import_module(".pictures", __package__)
 
 
-def deliver(request: FitRequest, kind: type[Saved], fitted: Any, draw: Callable[[Path], None]) -> None:
+def deliver(request: FitOptions, kind: type[Saved], fitted: Any, draw: Callable[[Path], None]) -> None:
     """Save, draw and print what was fitted, and say how the fit ended.
 
     Parameters
@@ -102,7 +103,7 @@ def deliver(request: FitRequest, kind: type[Saved], fitted: Any, draw: Callable[
 
 
 @contextmanager
-def kept_told(request: FitRequest) -> Iterator[None]:
+def kept_told(request: FitOptions) -> Iterator[None]:
     """Where a fit is interrupted before it has a result, say what was kept, and by which command it goes on.
 
     Raises
@@ -124,7 +125,7 @@ def kept_told(request: FitRequest) -> Iterator[None]:
         raise typer.Exit(FAILURE) from interruption
 
 
-def _tell_end(request: FitRequest, status: str, n_iter: int) -> None:
+def _tell_end(request: FitOptions, status: str, n_iter: int) -> None:
     """Say that a fit has not settled, or was stopped.
 
     Raises

@@ -7,17 +7,17 @@ from typing import Any
 import typer
 
 from .documents import documents_to_fit
-from .fit_request import FitRequest
+from .fit_options import FitOptions
 from .fits import deliver, fitted, origin_of, pictures
 from .non_numeric import NonNumeric
 from .progress import resumptions_told
 from .topics import TopicsOfFile
 
 
-def fit_to_documents(request: FitRequest, data: str | None, arguments: dict[str, Any]) -> None:
+def fit_to_documents(request: FitOptions, data: str | None, arguments: dict[str, Any]) -> None:
     """Fit topics to documents in files, and print and save the result."""
     _require_topics(request, arguments)
-    found = documents_to_fit(data, request.sql, request.columns, request.options, quiet=request.quiet)
+    found = documents_to_fit(data, request.sql, request.column_names, request.options, quiet=request.quiet)
     if found.words is not None:
         arguments = {**arguments, "vocabulary": list(found.words)}
     with resumptions_told(quiet=request.quiet):
@@ -29,7 +29,7 @@ def fit_to_documents(request: FitRequest, data: str | None, arguments: dict[str,
     deliver(request, TopicsOfFile, lda, lambda path: pictures().draw_topics(lda, path))
 
 
-def _require_topics(request: FitRequest, arguments: dict[str, Any]) -> None:
+def _require_topics(request: FitOptions, arguments: dict[str, Any]) -> None:
     """Refuse what topics do not have.
 
     Raises
