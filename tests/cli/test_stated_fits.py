@@ -56,6 +56,14 @@ def test_the_fit_is_that_of_python(run, folder):
     assert [entry["at"] for entry in told["entries"]] == ["school Elm", "school Oak"]
 
 
+def test_a_fit_that_has_not_converged_says_so_and_show_tells_its_origin(run, folder):
+    result = run(
+        "fit", "pupils.csv", "--model", "model.py:build", "-o", "m.caviar", "--max-iter", 1, "--seed", 0
+    )
+    assert "warning: the fit has not converged after 1 iteration; raise --max-iter or --tol" in result.stderr
+    assert run("show", "m.caviar").stdout.endswith("fitted to pupils.csv\nseed 0\n")
+
+
 def test_arrays_of_a_numpy_file(run, folder):
     np.savez(folder / "a.npz", y=Y, school=SCHOOLS)
     assert run("fit", "a.npz", "--model", "model.py:build", "-o", "m.caviar", "-q").exit_code == 0

@@ -45,6 +45,16 @@ def test_a_column_that_is_missing_throughout_a_cluster_is_no_hindrance():
     assert cv.MixedMixture("auto", random_state=0).fit(rows).n_components_ == 3
 
 
+@pytest.mark.parametrize("estimator", [cv.MixedMixture, cv.HiddenMarkovModel])
+def test_an_interrupted_search_is_told_as_one(estimator):
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    rows = clusters(40)[0][:, :1].astype(float)
+    with pytest.warns(cv.ConvergenceWarning, match="search for the number of components was interrupted"):
+        estimator("auto", verbose=interrupt, random_state=0).fit(rows)
+
+
 @pytest.mark.slow
 def test_rows_without_weight_count_nothing():
     rows, _ = clusters(150)

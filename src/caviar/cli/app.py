@@ -10,16 +10,12 @@ import typer
 import caviar as cv
 
 from . import options
-from .compare_options import CompareOptions, reading_of
-from .files import require_file, require_writable
+from .compare_options import CompareOptions
+from .files import require_file
 from .fit_options import FitOptions
-from .kinds import Covariance
-from .non_numeric import NonNumeric
-from .options import column_names_of, option, require_rows, taking, taught
+from .options import option, require_rows, taking, taught
+from .saved_options import STANDARD_OUTPUT, CheckOptions, PredictOptions, ReportOptions, SampleOptions
 from .usage import CommandsInWords
-
-_STANDARD_OUTPUT = Path("-")
-
 
 app = typer.Typer(
     cls=CommandsInWords,
@@ -34,7 +30,7 @@ app = typer.Typer(
 
 def _refuse_two_answers(output: Path, *, as_json: bool) -> None:
     """Refuse a table and a document on standard output at once."""
-    if as_json and output == _STANDARD_OUTPUT:
+    if as_json and output == STANDARD_OUTPUT:
         raise typer.BadParameter("--json describes a written file, so it needs the name of one: add -o FILE")
 
 
@@ -110,11 +106,10 @@ def fit(given: FitOptions) -> None:
     arguments and returns a caviar.Model, whose variables are the columns of DATA by name; text columns are labels. DATA
     may also be a NumPy .npz file with an array for each variable.
     """
-    from .fit_request import request_of
     from .fitting import fit_to_table
 
     require_rows(given.data, given.sql)
-    fit_to_table(request_of(given))
+    fit_to_table(given)
 
 
 @taught(
@@ -133,56 +128,10 @@ def compare(given: CompareOptions) -> None:
     + log K! counts all of them. --model topics fits topics to documents, which are read as by caviar fit; with
     --held-out they are also compared by the perplexity of half of the words in held-out documents.
     """
-    from .comparing import ComparisonRequest
-    from .comparing import compare as compare_mixtures
+    from .comparing import compare as compare_models
 
-    reading = reading_of(given)
-    topics = [str(path) for path in given.model or ()] == ["topics"]
-    models = () if topics else tuple(given.model or ())
-    if topics:
-        _refuse_beside_topics(given.non_numeric, given.covariance)
-    elif said := [name for name, value in reading.items() if value is not None]:
-        raise typer.BadParameter(f"{said[0]} belongs to --model topics")
-    if not models:
-        require_rows(given.data, given.sql)
-    if models and given.output is not None:
-        raise typer.BadParameter("--output saves a new fit, and --model makes no new fit: leave --output out")
-    if given.non_numeric is NonNumeric.CATEGORICAL and given.covariance is not None:
-        raise typer.BadParameter(
-            "--covariance belongs to mixtures of Gaussians; with --non-numeric categorical the columns of a component "
-            "are independent"
-        )
-    numbers, covariances = _numbers(given.components), _covariances(given.covariance or "full")
-    require_writable(given.output, ".caviar", inputs=(given.data,))
-    compare_mixtures(
-        ComparisonRequest(
-            data=given.data,
-            sql=given.sql,
-            columns=column_names_of(given.columns),
-            models=models,
-            components=numbers,
-            covariances=covariances,
-            topics=topics,
-            options=reading,
-            held_out=given.held_out,
-            non_numeric=given.non_numeric,
-            restarts=given.restarts,
-            seed=given.seed,
-            output=given.output,
-            as_json=given.as_json,
-            quiet=given.quiet,
-        )
-    )
-
-
-def _refuse_beside_topics(non_numeric: NonNumeric, covariance: str | None) -> None:
-    """Refuse options of mixtures for topics."""
-    if covariance is not None:
-        raise typer.BadParameter("--covariance belongs to mixtures of Gaussians, not to --model topics")
-    if non_numeric is not NonNumeric.ERROR:
-        raise typer.BadParameter(
-            "--non-numeric belongs to mixtures; --text COLUMN holds the documents of topics"
-        )
+    given.require_possible()
+    compare_models(given)
 
 
 @taught(
@@ -206,20 +155,8 @@ def show(model: options.Model, as_json: options.AsJson = False) -> None:
     "caviar report m.caviar trips.parquet --sql 'SELECT * FROM data WHERE year = 2024' -o 2024.html",
     "caviar report regression.caviar arrays.npz -o regression.html",
 )
-def report(
-    model: options.Model,
-    data: options.Data = None,
-    sql: options.Query = None,
-    output: Annotated[
-        Path | None,
-        option(
-            "--output", "-o", metavar="FILE", help="Report to write.", default="MODEL.html, beside the model"
-        ),
-    ] = None,
-    draws: options.Draws = None,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
-) -> None:
+@taking(ReportOptions)
+def report(given: ReportOptions) -> None:
     """Write an HTML report about a model: whether to trust it, its parameters, plots, and data quality.
 
     For a mixture it shows components and outliers, for topics their words. For the posterior of your own model, saved
@@ -229,18 +166,10 @@ def report(
     with a column for each array entry (y, X_0, X_1), or a NumPy .npz file with the arrays. The report is one file that
     can be read offline.
     """
-    require_file(model)
+    require_file(given.model)
     from .opening import write_report
 
-    write_report(
-        model,
-        data,
-        sql,
-        model.with_suffix(".html") if output is None else output,
-        n_draws=draws,
-        as_json=as_json,
-        quiet=quiet,
-    )
+    write_report(given)
 
 
 @taught(
@@ -251,25 +180,8 @@ def report(
     "caviar predict regression.caviar new.csv -o predictions.csv --keep school,pupil",
     "caviar predict hmm.caviar days.csv --ahead 7 -o forecast.csv",
 )
-def predict(
-    model: options.Model,
-    output: Annotated[
-        Path,
-        option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Table to write, such as labels.csv or labels.parquet; - is standard output.",
-        ),
-    ],
-    data: options.Data = None,
-    sql: options.Query = None,
-    keep: options.Kept = None,
-    ahead: options.StepsAhead = None,
-    interval: options.Interval = None,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
-) -> None:
+@taking(PredictOptions)
+def predict(given: PredictOptions) -> None:
     """Write the prediction of a model for each row of a table.
 
     For a mixture the columns are label, probability_0, probability_1, ..., log_density. For a hidden Markov model they
@@ -282,19 +194,9 @@ def predict(
     """
     from .opening import predict_table
 
-    require_rows(data, sql)
-    _refuse_two_answers(output, as_json=as_json)
-    predict_table(
-        model,
-        data,
-        sql,
-        output,
-        keep=column_names_of(keep),
-        ahead=ahead,
-        level=interval,
-        as_json=as_json,
-        quiet=quiet,
-    )
+    require_rows(given.data, given.sql)
+    _refuse_two_answers(given.output, as_json=given.as_json)
+    predict_table(given)
 
 
 @taught(
@@ -304,45 +206,8 @@ def predict(
     "caviar sample m.caviar -n 100 | caviar predict m.caviar - -o labels.csv",
     "caviar sample regression.caviar known-columns.csv -o new.csv",
 )
-def sample(
-    model: options.Model,
-    data: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="DATA",
-            help="Known columns of the new rows, if your own model needs them: a table or a .npz file.",
-            show_default=False,
-        ),
-    ] = None,
-    n: Annotated[
-        int | None, option("--number", "-n", metavar="N", min=1, help="Number of rows.", default="1")
-    ] = None,
-    output: Annotated[
-        Path,
-        option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Table to write, such as new.csv or new.parquet.",
-            default="-, standard output",
-        ),
-    ] = _STANDARD_OUTPUT,
-    seed: Annotated[
-        int | None,
-        option(
-            metavar="S",
-            min=0,
-            help="Random seed; the same seed gives the same rows.",
-            default="that of the model",
-        ),
-    ] = None,
-    with_component: Annotated[
-        bool,
-        option("--with-component", help="Add a column with the component, or the state, of each row."),
-    ] = False,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
-) -> None:
+@taking(SampleOptions)
+def sample(given: SampleOptions) -> None:
     """Draw new rows from a model, with the columns of the table of the fit.
 
     Topics give documents as word counts, with the average length of the documents of the fit. Your own model gives the
@@ -350,10 +215,8 @@ def sample(
     """
     from .opening import write_sample
 
-    _refuse_two_answers(output, as_json=as_json)
-    write_sample(
-        model, data, n, output, seed=seed, with_component=with_component, as_json=as_json, quiet=quiet
-    )
+    _refuse_two_answers(given.output, as_json=given.as_json)
+    write_sample(given)
 
 
 @taught(
@@ -362,25 +225,8 @@ def sample(
     "caviar check m.caviar eruptions.csv --rows 100 --json",
     "caviar check topics.caviar news/",
 )
-def check(
-    model: options.Model,
-    data: options.Data = None,
-    sql: options.Query = None,
-    rows: Annotated[
-        int,
-        option(
-            metavar="N",
-            min=2,
-            help="Number of rows, or of documents, to check with, chosen at random.",
-            default="300",
-        ),
-    ] = 300,
-    seed: Annotated[
-        int, option(metavar="S", min=0, help="Seed of the fit and of all draws.", default="0")
-    ] = 0,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
-) -> None:
+@taking(CheckOptions)
+def check(given: CheckOptions) -> None:
     """Check a fit: fit the model of MODEL to DATA again, and verify the result.
 
     The objective must increase in every iteration, be stationary at the end, and agree with an estimate from draws. The
@@ -389,23 +235,5 @@ def check(
     """
     from .checking import check_model
 
-    require_rows(data, sql)
-    check_model(model, data, sql, seed=seed, n_rows=rows, as_json=as_json, quiet=quiet)
-
-
-def _numbers(text: str) -> tuple[int | str, ...]:
-    from .comparing import numbers_of_components
-
-    try:
-        return numbers_of_components(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--components") from error
-
-
-def _covariances(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
-    for name in names:
-        if name not in {kind.value for kind in Covariance}:
-            kinds = ", ".join(kind.value for kind in Covariance)
-            raise typer.BadParameter(f"{name!r} is not one of {kinds}", param_hint="--covariance")
-    return names
+    require_rows(given.data, given.sql)
+    check_model(given)

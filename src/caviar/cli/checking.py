@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -13,6 +12,7 @@ import caviar as cv
 
 from .opening import opened
 from .results import print_document
+from .saved_options import CheckOptions
 from .speaking import FAILURE, gathered_warnings, say, standard_error, standard_output
 from .steps import showing_clock
 from .tables import input_file
@@ -26,20 +26,18 @@ _WORDS = {
 }
 
 
-def check_model(
-    model: Path, data: str | None, sql: str | None, *, seed: int, n_rows: int, as_json: bool, quiet: bool
-) -> None:
+def check_model(given: CheckOptions) -> None:
     """Do what ``caviar check`` does."""
-    saved = opened(model)
-    with input_file(data) as file:
-        rows = saved.to_check(file, sql, n_rows, seed)
-    if not quiet:
+    saved = opened(given.model)
+    with input_file(given.data) as file:
+        rows = saved.to_check(file, given.sql, given.rows, given.seed)
+    if not given.quiet:
         say(standard_error(), rows.told)
-    with gathered_warnings(), showing_clock(standard_error(), "checking", quiet=quiet):
+    with gathered_warnings(), showing_clock(standard_error(), "checking", quiet=given.quiet):
         stated, values, arguments = rows.stated()
         arguments = {"uncertainty": "mean_field", **arguments}
-        found = cv.testing.check_model(stated, values, seed=seed, progress=False, **arguments)
-    if as_json:
+        found = cv.testing.check_model(stated, values, seed=given.seed, progress=False, **arguments)
+    if given.as_json:
         print_document(
             {"passed": found.passed, "rows": rows.n_rows, "checks": [asdict(check) for check in found.checks]}
         )

@@ -1,12 +1,17 @@
-"""The options of ``caviar compare``, in the order of the help text."""
+"""The options of ``caviar compare``, in the order of the help text, and what they ask for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import typer
 
 from . import model_options as m
 from . import options as o
+from .files import require_writable
+from .kinds import Covariance
 from .non_numeric import NonNumeric
 
 _READING = ("text", "encoding", "stop_words", "min_documents", "max_words", "vocabulary")
@@ -36,7 +41,108 @@ class CompareOptions:
     max_words: m.MaxWords = None
     vocabulary: m.VocabularyFile = None
 
+    @property
+    def has_topics(self) -> bool:
+        """Whether to fit topics, in the place of mixtures."""
+        return [str(path) for path in self.model or ()] == ["topics"]
 
-def reading_of(given: CompareOptions) -> dict[str, Any]:
-    """Return the options that say how texts are read, by their names on the command line; None where not given."""
-    return {f"--{name.replace('_', '-')}": getattr(given, name) for name in _READING}
+    @property
+    def is_mixed(self) -> bool:
+        """Whether columns of words are to be categories of mixtures of mixed columns."""
+        return self.non_numeric is NonNumeric.CATEGORICAL
+
+    @property
+    def saved(self) -> list[Path]:
+        """Files of saved models to compare; none to fit new ones."""
+        return [] if self.has_topics else self.model or []
+
+    @property
+    def numbers(self) -> tuple[int | str, ...]:
+        """The numbers of components of new fits."""
+        return numbers_of_components(self.components)
+
+    @property
+    def covariances(self) -> tuple[str, ...]:
+        """The covariances of new fits.
+
+        Raises
+        ------
+        BadParameter
+            If one has no such name.
+        """
+        names = tuple(dict.fromkeys(part.strip() for part in (self.covariance or "full").split(",")))
+        for name in names:
+            if name not in {kind.value for kind in Covariance}:
+                kinds = ", ".join(kind.value for kind in Covariance)
+                raise typer.BadParameter(f"{name!r} is not one of {kinds}", param_hint="--covariance")
+        return names
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The options that say how texts are read, by their names on the command line; None where not given."""
+        return {f"--{name.replace('_', '-')}": getattr(self, name) for name in _READING}
+
+    def require_possible(self) -> None:
+        """Refuse options that do not belong together, or have impossible values.
+
+        Raises
+        ------
+        BadParameter
+            If there are such.
+        """
+        said = [name for name, value in self.reading.items() if value is not None]
+        if self.has_topics:
+            _refuse_beside_topics(self.non_numeric, self.covariance)
+        elif said:
+            raise typer.BadParameter(f"{said[0]} belongs to --model topics")
+        if not self.saved:
+            o.require_rows(self.data, self.sql)
+        elif self.output is not None:
+            raise typer.BadParameter(
+                "--output saves a new fit, and --model makes no new fit: leave --output out"
+            )
+        if self.is_mixed and self.covariance is not None:
+            raise typer.BadParameter(
+                "--covariance belongs to mixtures of Gaussians; with --non-numeric categorical the columns of a "
+                "component are independent"
+            )
+        # to read them refuses impossible ones
+        _ = self.numbers, self.covariances
+        require_writable(self.output, ".caviar", inputs=(self.data,))
+
+
+def _refuse_beside_topics(non_numeric: NonNumeric, covariance: str | None) -> None:
+    """Refuse options of mixtures for topics."""
+    if covariance is not None:
+        raise typer.BadParameter("--covariance belongs to mixtures of Gaussians, not to --model topics")
+    if non_numeric is not NonNumeric.ERROR:
+        raise typer.BadParameter(
+            "--non-numeric belongs to mixtures; --text COLUMN holds the documents of topics"
+        )
+
+
+def numbers_of_components(text: str) -> tuple[int | str, ...]:
+    """Return the numbers that a text lists.
+
+    Raises
+    ------
+    BadParameter
+        If it lists none.
+
+    Examples
+    --------
+    >>> numbers_of_components("1-3,8,auto")
+    (1, 2, 3, 8, 'auto')
+    """
+    found: list[int | str] = []
+    for part in text.split(","):
+        low, dash, high = part.strip().partition("-")
+        if low == "auto" and not dash:
+            found.append(low)
+        elif low.isdecimal() and int(low) >= 1 and (not dash or (high.isdecimal() and int(high) >= int(low))):
+            found += range(int(low), int(high or low) + 1)
+        else:
+            raise typer.BadParameter(
+                f"expected numbers such as 1-8 or 2,4,auto; got {text}", param_hint="--components"
+            )
+    return tuple(dict.fromkeys(found))

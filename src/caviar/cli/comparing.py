@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,10 @@ from rich.console import Console
 
 import caviar as cv
 
-from .non_numeric import NonNumeric, complain_of_indicators, numbers_only, other_choice_told
+from .compare_options import CompareOptions
+from .non_numeric import complain_of_indicators, numbers_only, other_choice_told
 from .opening import opened
+from .options import column_names_of
 from .progress import watching
 from .results import columns_table, print_document
 from .rows import rows_of_table
@@ -21,87 +22,12 @@ from .tables import input_file, source_name
 from .topic_comparison import compare_topics
 
 
-@dataclass(frozen=True)
-class ComparisonRequest:
-    """The request of the user.
-
-    Attributes
-    ----------
-    data, sql, columns
-        Where the rows come from.
-    models
-        Saved models to compare on them; empty to fit new ones.
-    components, covariances
-        Of the new ones.
-    topics
-        Whether to fit topics, in the place of mixtures.
-    options
-        Those that say how texts are read, by name.
-    held_out
-        Share of rows that a second fit of each does not see; None for none.
-    non_numeric
-        What is done with columns without numbers.
-    restarts, seed
-        Of each fit.
-    output
-        Where the best is saved, if anywhere.
-    as_json, quiet
-        How to print.
-    """
-
-    data: str | None
-    sql: str | None
-    columns: list[str] | None
-    models: tuple[Path, ...]
-    components: tuple[int | str, ...]
-    covariances: tuple[str, ...]
-    topics: bool
-    options: dict[str, Any]
-    held_out: float | None
-    non_numeric: NonNumeric
-    restarts: int
-    seed: int
-    output: Path | None
-    as_json: bool
-    quiet: bool
-
-    @property
-    def is_mixed(self) -> bool:
-        """Whether columns of words are to be categories of mixtures of mixed columns."""
-        return self.non_numeric is NonNumeric.CATEGORICAL
-
-
-def numbers_of_components(text: str) -> tuple[int | str, ...]:
-    """Return the numbers that a text lists.
-
-    Raises
-    ------
-    ValueError
-        If it lists none.
-
-    Examples
-    --------
-    >>> numbers_of_components("1-3,8,auto")
-    (1, 2, 3, 8, 'auto')
-    """
-    found: list[int | str] = []
-    for part in text.split(","):
-        low, dash, high = part.strip().partition("-")
-        if low == "auto" and not dash:
-            found.append(low)
-        elif low.isdecimal() and int(low) >= 1 and (not dash or (high.isdecimal() and int(high) >= int(low))):
-            found += range(int(low), int(high or low) + 1)
-        else:
-            raise ValueError(f"expected numbers such as 1-8 or 2,4,auto; got {text}")
-    return tuple(dict.fromkeys(found))
-
-
-def compare(request: ComparisonRequest) -> None:
+def compare(request: CompareOptions) -> None:
     """Do what ``caviar compare`` does."""
     with input_file(request.data) as file:
-        if request.models:
-            rows = [_of_saved(path, file, request) for path in request.models]
-        elif request.topics:
+        if request.saved:
+            rows = [_of_saved(path, file, request) for path in request.saved]
+        elif request.has_topics:
             rows = compare_topics(
                 request,
                 file,
@@ -127,13 +53,12 @@ def _comparable(rows: Sequence[dict[str, Any]]) -> bool:
     return len(meanings) == 1
 
 
-def _of_saved(path: Path, data: str | None, request: ComparisonRequest) -> dict[str, Any]:
+def _of_saved(path: Path, data: str | None, request: CompareOptions) -> dict[str, Any]:
     """Return what a saved model says of itself, and of data."""
     sql = request.sql
     with speaking_of(path, request.data or "the query"):
         saved = opened(path)
-        about = getattr(saved.fitted, "about_", {})
-        posterior = getattr(saved.fitted, "posterior_", saved.fitted)
+        about, posterior = saved.about, saved.posterior
         row = {
             "model": str(path),
             **saved.facts(),
@@ -148,8 +73,9 @@ def _of_saved(path: Path, data: str | None, request: ComparisonRequest) -> dict[
             return row | saved.judged(data, sql)
 
 
-def _of_fits(request: ComparisonRequest, data: str | None) -> list[dict[str, Any]]:
-    numeric = numbers_only(data, request.sql, request.columns, request.non_numeric, quiet=request.quiet)
+def _of_fits(request: CompareOptions, data: str | None) -> list[dict[str, Any]]:
+    columns = column_names_of(request.columns)
+    numeric = numbers_only(data, request.sql, columns, request.non_numeric, quiet=request.quiet)
     places = numeric.categories if request.is_mixed else {}
     with other_choice_told(request.non_numeric, others="categorical, one-hot, or drop"):
         table = rows_of_table(data, numeric.sql, numeric.columns, needs_all=True, categories=places)
@@ -157,7 +83,7 @@ def _of_fits(request: ComparisonRequest, data: str | None) -> list[dict[str, Any
     with gathered_warnings(), watching(standard_error(), "ELBO", quiet=request.quiet) as callback:
         found = cv.compare_mixtures(
             table.named(places),
-            request.components,
+            request.numbers,
             None if request.is_mixed else request.covariances,
             estimator=cv.MixedMixture() if request.is_mixed else None,
             held_out=request.held_out,
@@ -176,8 +102,8 @@ def _of_fits(request: ComparisonRequest, data: str | None) -> list[dict[str, Any
         found.best.save(
             request.output, about={**about, "columns": list(table.columns), "column_summary": table.summary}
         )
-    columns = found.to_dict()
-    return [dict(zip(columns, own, strict=True)) for own in zip(*columns.values(), strict=True)]
+    told = found.to_dict()
+    return [dict(zip(told, own, strict=True)) for own in zip(*told.values(), strict=True)]
 
 
 _HEADINGS = {

@@ -14,7 +14,7 @@ import caviar as cv
 from .files import require_folder
 from .fits import fitted
 from .kinds import KINDS, ModelName
-from .mixtures import print_results
+from .mixtures import GaussianMixtureOfFile
 from .results import columns_table, print_document
 from .speaking import say, standard_error, standard_output
 
@@ -38,7 +38,7 @@ def run_demo(folder: Path, *, as_json: bool, quiet: bool) -> None:
     say(console)
     best = _choose(console, faithful, quiet=quiet)
     best.about_ = {"source": "faithful.csv", "rows": len(X), "columns": list(faithful.columns), "seed": 0}
-    print_results(console, best)
+    GaussianMixtureOfFile(best, folder).print(console)
     say(console)
     files = _write(console, folder, best, faithful)
     if as_json:

@@ -1,12 +1,18 @@
-"""The options of ``caviar fit``, in the order of the help text."""
+"""The options of ``caviar fit``, in the order of the help text, and what they ask for."""
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import typer
 
 from . import model_options as m
 from . import options as o
-from .kinds import Uncertainty
+from .kinds import KINDS, MIXED, Kind, ModelName, Uncertainty, model_named
 from .non_numeric import NonNumeric
 
 
@@ -49,3 +55,104 @@ class FitOptions:
     vocabulary: m.VocabularyFile = None
     doc_topic_prior: m.DocTopicPrior = None
     topic_word_prior: m.TopicWordPrior = None
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether columns of words are to be categories of the mixture."""
+        return self.non_numeric is NonNumeric.CATEGORICAL
+
+    @property
+    def column_names(self) -> list[str] | None:
+        """The columns to use; None for all."""
+        return o.column_names_of(self.columns)
+
+    @property
+    def model_name(self) -> ModelName | str:
+        """Which model; or ``FILE.py:FUNCTION``, where one is stated.
+
+        Raises
+        ------
+        BadParameter
+            If there is no such model.
+        """
+        return model_named(self.model or ("bayesian" if self.formula is None else "mixed"))
+
+    @property
+    def kind(self) -> Kind:
+        """The mixture that is to be fitted."""
+        return MIXED if self.is_mixed else KINDS[ModelName(self.model_name)]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that only some models have, by their names on the command line; None where not given."""
+        return {name: _plain(getattr(self, field)) for name, field in _OWN.items()}
+
+    @cached_property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that every model takes; None where nothing was said.
+
+        Raises
+        ------
+        BadParameter
+            If one of them is impossible.
+        """
+        return {
+            "n_components": _number_or_auto(self.components),
+            "n_init": self.restarts,
+            "max_iter": self.max_iter,
+            "tol": self.tol,
+            "random_state": _seed_of(self.seed, self.checkpoint),
+            "n_jobs": self.threads,
+            "uncertainty": self.uncertainty,
+        }
+
+    @property
+    def arguments_of_estimator(self) -> dict[str, Any]:
+        """The arguments that every model takes, as its estimator writes them."""
+        said = {name: value for name, value in self.arguments.items() if value is not None}
+        uncertainty = self.uncertainty.replace("-", "_")
+        return {**self.kind.defaults, **said, "uncertainty": uncertainty}
+
+
+_OWN = {
+    f"--{field.replace('_', '-')}": field
+    for field in (
+        *("sequence", "covariance", "mean_precision", "variance", "prior_mean", "prior_variance"),
+        *("emission", "stickiness"),
+        *(
+            "text",
+            "encoding",
+            "stop_words",
+            "min_documents",
+            "max_words",
+            "vocabulary",
+            "doc_topic_prior",
+            "topic_word_prior",
+        ),
+        *("formula", "family"),
+    )
+}
+"""Options that only some models have -> their fields."""
+
+
+def _plain(value: Any) -> Any:
+    """Return a choice as the word that was given, and anything else as it is."""
+    return getattr(value, "value", value)
+
+
+def _number_or_auto(components: str | None) -> int | str | None:
+    """Return what ``--components`` says: a whole number of at least 1, or auto; None if it says nothing."""
+    if components is None or components == "auto":
+        return components
+    if not components.isdecimal() or int(components) < 1:
+        raise typer.BadParameter(
+            f"--components must be a whole number of at least 1, or auto; got {components}"
+        )
+    return int(components)
+
+
+def _seed_of(seed: int | None, checkpoint: Path | None) -> int:
+    """Return the seed that was given, or another; with a checkpoint the same command must begin the same again."""
+    if seed is not None:
+        return seed
+    return secrets.randbelow(2**31) if checkpoint is None else 0

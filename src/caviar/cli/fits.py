@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Console
 
 import caviar as cv
 
-from .fit_request import FitRequest, command_of, command_that_goes_on
+from .commands import command_of, command_that_goes_on
+from .fit_options import FitOptions
 from .kinds import Kind
 from .progress import watching
 from .results import print_document
+from .saved import Saved
 from .speaking import FAILURE, complain, counted, gathered_warnings, say, standard_error, standard_output
 from .tables import source_name
 
@@ -45,7 +47,7 @@ def fitted(
         return kind.build(**arguments, verbose=callback).fit(X, **more)
 
 
-def origin_of(request: FitRequest) -> dict[str, Any]:
+def origin_of(request: FitOptions) -> dict[str, Any]:
     """Return what is kept with every model of where it comes from."""
     return {
         "source": source_name(request.data),
@@ -61,28 +63,47 @@ def pictures() -> Any:
     return import_module(".pictures", __package__)
 
 
-def print_fit(
-    request: FitRequest,
-    estimator: Any,
-    document: Callable[[Any], dict[str, Any]],
-    show: Callable[[Console, Any], None],
-) -> None:
-    """Print what was fitted, as a document for programs or for people."""
-    saved = None if request.output is None else str(request.output)
-    if request.as_json:
-        print_document({**document(estimator), "saved": saved})
-        return
-    console = standard_output()
-    show(console, estimator)
-    say(console, f"seed {request.arguments['random_state']}")
-    if saved is not None:
-        say(console, f"saved in {saved}")
+def deliver(request: FitOptions, kind: type[Saved], fitted: Any, draw: Callable[[Path], None]) -> None:
+    """Save, draw and print what was fitted, and say how the fit ended.
+
+    Parameters
+    ----------
+    request
+        The request of the user.
+    kind
+        How the command line knows such a model.
+    fitted
+        The fitted object.
+    draw
+        Draws it to a file; called if the user wants a plot.
+
+    Raises
+    ------
+    Exit
+        If the fit was stopped.
+    """
+    shown = kind(fitted, request.output or Path("the model"))
+    if request.output is not None:
+        fitted.save(request.output)
     if request.picture is not None:
-        say(console, f"plot in {request.picture}")
+        draw(request.picture)
+    if request.as_json:
+        saved = None if request.output is None else str(request.output)
+        print_document({**shown.document(), "saved": saved})
+    else:
+        console = standard_output()
+        shown.print(console)
+        say(console, f"seed {request.arguments['random_state']}")
+        if request.output is not None:
+            say(console, f"saved in {request.output}")
+        if request.picture is not None:
+            say(console, f"plot in {request.picture}")
+    posterior = shown.posterior
+    _tell_end(request, posterior.status.value, getattr(fitted, "n_iter_", posterior.n_iter))
 
 
 @contextmanager
-def kept_told(request: FitRequest) -> Iterator[None]:
+def kept_told(request: FitOptions) -> Iterator[None]:
     """Where a fit is interrupted before it has a result, say what was kept, and by which command it goes on.
 
     Raises
@@ -104,7 +125,7 @@ def kept_told(request: FitRequest) -> Iterator[None]:
         raise typer.Exit(FAILURE) from interruption
 
 
-def tell_end(request: FitRequest, status: str, n_iter: int) -> None:
+def _tell_end(request: FitOptions, status: str, n_iter: int) -> None:
     """Say that a fit has not settled, or was stopped.
 
     Raises

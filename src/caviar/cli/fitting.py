@@ -11,10 +11,10 @@ import caviar as cv
 from caviar.files.naming import listed
 
 from .files import require_writable
-from .fit_request import FitRequest
-from .fits import fitted, kept_told, origin_of, pictures, print_fit, tell_end
+from .fit_options import FitOptions
+from .fits import deliver, fitted, kept_told, origin_of, pictures
 from .kinds import KINDS, ModelName
-from .mixtures import document_of, print_results
+from .mixtures import GaussianMixtureOfFile, MixedMixtureOfFile
 from .non_numeric import (
     NumericTable,
     complain_of_indicators,
@@ -33,15 +33,15 @@ from .topic_fits import fit_to_documents
 _CHOICES = "categorical (best for a mixture: each value gets a probability), one-hot, or drop"
 
 
-def fit_to_table(request: FitRequest) -> None:
+def fit_to_table(request: FitOptions) -> None:
     """Do what ``caviar fit`` does."""
     with kept_told(request):
         _fit(request)
 
 
-def _fit(request: FitRequest) -> None:
+def _fit(request: FitOptions) -> None:
     """Fit what was asked for, and print and save the result."""
-    if not isinstance(request.model, ModelName):
+    if not isinstance(request.model_name, ModelName):
         fit_stated(request)
         return
     if request.is_mixed:
@@ -50,10 +50,10 @@ def _fit(request: FitRequest) -> None:
     require_writable(request.output, ".caviar", inputs=(request.data,))
     require_writable(request.picture, ".png")
     with input_file(request.data) as file:
-        _FITS.get(request.model, fit_to_rows)(request, file, arguments)
+        _FITS.get(request.model_name, fit_to_rows)(request, file, arguments)
 
 
-_FITS: dict[ModelName, Callable[[FitRequest, str | None, dict[str, Any]], None]] = {
+_FITS: dict[ModelName, Callable[[FitOptions, str | None, dict[str, Any]], None]] = {
     ModelName.HMM: fit_to_sequences,
     ModelName.TOPICS: fit_to_documents,
     ModelName.MIXED: fit_regression,
@@ -61,9 +61,9 @@ _FITS: dict[ModelName, Callable[[FitRequest, str | None, dict[str, Any]], None]]
 """Models of data that are no rows of a mixture -> what fits them."""
 
 
-def fit_to_rows(request: FitRequest, data: str | None, arguments: dict[str, Any]) -> None:
+def fit_to_rows(request: FitOptions, data: str | None, arguments: dict[str, Any]) -> None:
     """Fit to a table that is in a file, and print and save the result."""
-    numeric = numbers_only(data, request.sql, request.columns, request.non_numeric, quiet=request.quiet)
+    numeric = numbers_only(data, request.sql, request.column_names, request.non_numeric, quiet=request.quiet)
     # places of categories, rather than indicators
     places = numeric.categories if request.is_mixed else {}
     needs_all = request.is_mixed or arguments["n_components"] == "auto"
@@ -73,23 +73,28 @@ def fit_to_rows(request: FitRequest, data: str | None, arguments: dict[str, Any]
         complain_of_indicators(numeric, [request.options.get("--covariance") or "full"])
     if request.kind.one_column and len(table.columns) != 1:
         names = listed(table.columns)
-        raise cv.DataError(f"--model {request.model} takes one column; choose it by --columns from {names}")
+        raise cv.DataError(
+            f"--model {request.model_name} takes one column; choose it by --columns from {names}"
+        )
     complain_of_columns(table.summary)
     X = table.named(places)
     with resumptions_told(quiet=request.quiet), renaming_told(table.columns):
         estimator = fitted(request.kind, X, arguments, quiet=request.quiet, checkpoint=request.checkpoint)
     estimator.about_ = _about(request, table, numeric)
-    if request.output is not None:
-        estimator.save(request.output)
-    if request.picture is not None and request.is_mixed:
-        pictures().draw_profiles(estimator, request.picture)
-    elif request.picture is not None:
-        pictures().draw_rows(estimator, table.shown(), request.picture)
-    print_fit(request, estimator, document_of, print_results)
-    tell_end(request, estimator.posterior_.status.value, estimator.n_iter_)
+    if request.is_mixed:
+        deliver(
+            request, MixedMixtureOfFile, estimator, lambda path: pictures().draw_profiles(estimator, path)
+        )
+    else:
+        deliver(
+            request,
+            GaussianMixtureOfFile,
+            estimator,
+            lambda path: pictures().draw_rows(estimator, table.shown(), path),
+        )
 
 
-def _own_arguments(request: FitRequest) -> dict[str, Any]:
+def _own_arguments(request: FitOptions) -> dict[str, Any]:
     """Return the arguments for the options of one model.
 
     Raises
@@ -104,11 +109,13 @@ def _own_arguments(request: FitRequest) -> dict[str, Any]:
             owners = " or ".join(
                 other for other, kind in KINDS.items() if name in kind.options or name in kind.reading
             )
-            raise typer.BadParameter(f"{name} belongs to --model {owners}, not to --model {request.model}")
+            raise typer.BadParameter(
+                f"{name} belongs to --model {owners}, not to --model {request.model_name}"
+            )
     return {own.options[name]: value for name, value in given.items() if name in own.options}
 
 
-def _require_mixed(request: FitRequest) -> None:
+def _require_mixed(request: FitOptions) -> None:
     """Refuse what only mixtures of Gaussians have.
 
     Raises
@@ -117,8 +124,8 @@ def _require_mixed(request: FitRequest) -> None:
         If the user asked for it: the message says why there is none, and what there is.
     """
     given = [name for name, value in request.options.items() if value is not None]
-    if request.model is not ModelName.BAYESIAN:
-        what = f"--model {request.model} has no categories; leave --model out"
+    if request.model_name is not ModelName.BAYESIAN:
+        what = f"--model {request.model_name} has no categories; leave --model out"
     elif given:
         what = f"given the component its columns are independent, and there is no {given[0]}; leave it out"
     else:
@@ -126,7 +133,7 @@ def _require_mixed(request: FitRequest) -> None:
     raise typer.BadParameter(f"--non-numeric categorical fits a Bayesian mixture of mixed columns: {what}")
 
 
-def _about(request: FitRequest, table: RowsOfTable, numeric: NumericTable) -> dict[str, Any]:
+def _about(request: FitOptions, table: RowsOfTable, numeric: NumericTable) -> dict[str, Any]:
     """Return what is kept of the data with the model."""
     indicators = {} if request.is_mixed else numeric.categories
     return {

@@ -14,7 +14,7 @@ import caviar as cv
 from .arrays import arrays_for, is_numpy_file
 from .checked import Checked, again, complete_of, some_of, told_of
 from .kinds import kind_of
-from .results import columns_table, finite, in_digits, objective_document, print_end, print_origin
+from .results import columns_table, finite, in_digits, objective_document, print_end
 from .saved import LEVEL, Saved
 from .speaking import counted, plain, say, standard_error
 from .stated import columns_of_prediction, posterior_document
@@ -34,15 +34,34 @@ class GaussianMixtureOfFile(Saved):
 
     has_components = True
 
-    def __init__(self, estimator: Any, path: Path) -> None:
-        self.fitted, self.path = estimator, path
-
     def document(self) -> dict[str, Any]:
         return document_of(self.fitted)
 
     def print(self, console: Console) -> None:
-        print_results(console, self.fitted)
-        print_origin(console, getattr(self.fitted, "about_", {}))
+        """Print what a fitted mixture is: its components, heaviest first, its bound, and why the fit ended."""
+        estimator = self.fitted
+        kind, about = kind_of(estimator), self.about
+        rows = f", {counted(about['rows'], 'row')}" if isinstance(about.get("rows"), int) else ""
+        structure = getattr(estimator, "covariance_type", "full")
+        shape = "" if structure == "full" else f" with {structure} covariances"
+        say(console, f"{kind.words}{shape}, {counted(len(estimator.weights_), 'component')}{rows}", "bold")
+        missing = about.get("missing_entries")
+        if missing:
+            say(
+                console,
+                f"{missing:,} missing {'entry, which was' if missing == 1 else 'entries, which were'} integrated out",
+            )
+        say(console)
+        print_components(console, estimator)
+        say(console)
+        print_end(
+            console,
+            estimator.posterior_,
+            objective=kind.objective,
+            value=estimator.elbo_,
+            n_iter=estimator.n_iter_,
+        )
+        _say_moves(console, getattr(estimator, "moves_", []))
 
     def data(self, file: str | None, sql: str | None) -> Any:
         return read_for(self.fitted, self.path, file, sql)
@@ -195,7 +214,7 @@ def _written(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(dict.fromkeys([str(value), str(float(value))]))
 
 
-def document_of(estimator: Any, **more: Any) -> dict[str, Any]:
+def document_of(estimator: Any) -> dict[str, Any]:
     """Return everything that a fit says, as JSON can hold it."""
     names = cv.report.column_names(estimator)
     is_mixed = isinstance(estimator, cv.MixedMixture)
@@ -210,7 +229,6 @@ def document_of(estimator: Any, **more: Any) -> dict[str, Any]:
         "covariance_type": getattr(estimator, "covariance_type", None),
         "components": [_component_document(row, names) for row in cv.report.component_table(estimator)],
         "interval_remark": interval_remark(estimator),
-        **more,
     }
 
 
@@ -234,35 +252,6 @@ def _component_document(row: cv.report.Component, names: tuple[str, ...]) -> dic
 
 def _estimate(estimate: Any) -> dict[str, float | None]:
     return {"value": finite(estimate.value), "low": finite(estimate.low), "high": finite(estimate.high)}
-
-
-def print_results(console: Console, estimator: Any) -> None:
-    """Print what a fitted mixture is: its components, heaviest first, its bound, and why the fit ended."""
-    kind, about = kind_of(estimator), getattr(estimator, "about_", {})
-    rows = f", {counted(about['rows'], 'row')}" if isinstance(about.get("rows"), int) else ""
-    structure = getattr(estimator, "covariance_type", "full")
-    shape = "" if structure == "full" else f" with {structure} covariances"
-    say(console, f"{kind.words}{shape}, {counted(len(estimator.weights_), 'component')}{rows}", "bold")
-    missing = about.get("missing_entries")
-    if missing:
-        say(
-            console,
-            f"{missing:,} missing {'entry, which was' if missing == 1 else 'entries, which were'} integrated out",
-        )
-    say(console)
-    print_components(console, estimator)
-    remark = interval_remark(estimator)
-    if remark:
-        say(console, remark)
-    say(console)
-    print_end(
-        console,
-        estimator.posterior_,
-        objective=kind.objective,
-        value=estimator.elbo_,
-        n_iter=estimator.n_iter_,
-    )
-    _say_moves(console, getattr(estimator, "moves_", []))
 
 
 def interval_remark(estimator: Any) -> str:
@@ -293,7 +282,10 @@ def _say_moves(console: Console, moves: Any) -> None:
 def print_components(
     console: Console, estimator: Any, *, what: str = "component", share: str = "weight"
 ) -> None:
-    """Print a line for each component, or state, and column, those of numbers before those of categories."""
+    """Print a line for each component, or state, and column, those of numbers before those of categories.
+
+    What is to be known of the intervals follows.
+    """
     rows = sorted(cv.report.component_table(estimator), key=lambda row: -row.weight.value)
     names = cv.report.column_names(estimator)
     shown = rows[: max(1, _MOST_LINES // len(names))]
@@ -313,6 +305,9 @@ def print_components(
     console.print(table)
     if len(shown) < len(rows):
         say(console, f"... and {len(rows) - len(shown)} lighter {what}s; --json shows all")
+    remark = interval_remark(estimator)
+    if remark:
+        say(console, remark)
 
 
 def _figures(row: cv.report.Component, column: int) -> tuple[str, str]:

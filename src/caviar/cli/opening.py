@@ -9,9 +9,11 @@ import caviar as cv
 
 from .files import require_writable
 from .mixtures import GaussianMixtureOfFile, MixedMixtureOfFile
+from .options import column_names_of
 from .regressions import RegressionOfFile
-from .results import print_document
+from .results import print_document, print_origin
 from .saved import LEVEL, Saved
+from .saved_options import PredictOptions, ReportOptions, SampleOptions
 from .sequences import SequencesOfFile
 from .speaking import counted, say, standard_error, standard_output
 from .stated import PosteriorOfFile, print_statement, statement_document
@@ -72,104 +74,72 @@ def show_model(path: Path, *, as_json: bool) -> None:
     elif as_json:
         print_document(_as_saved(found, path).document())
     else:
-        _as_saved(found, path).print(console)
+        saved = _as_saved(found, path)
+        saved.print(console)
+        print_origin(console, saved.about)
 
 
-def write_report(
-    model: Path,
-    data: str | None,
-    sql: str | None,
-    output: Path,
-    *,
-    n_draws: int | None,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+def write_report(given: ReportOptions) -> None:
     """Do what ``caviar report`` does."""
-    require_writable(output, ".html", ".htm", inputs=(data, model))
-    saved = opened(model)
-    with input_file(data) as file:
+    output = given.model.with_suffix(".html") if given.output is None else given.output
+    require_writable(output, ".html", ".htm", inputs=(given.data, given.model))
+    saved = opened(given.model)
+    with input_file(given.data) as file:
         rows = None
-        if file is not None or sql is not None:
-            rows = saved.data(file, sql)
+        if file is not None or given.sql is not None:
+            rows = saved.data(file, given.sql)
         with counting_parts(
-            standard_error(), "sections of the report", first=_FIRST_SECTION, quiet=quiet
+            standard_error(), "sections of the report", first=_FIRST_SECTION, quiet=given.quiet
         ) as progress:
-            asked = {"source": source_name(data), "n_draws": n_draws}
+            asked = {"source": source_name(given.data), "n_draws": given.draws}
             told = cv.report.write_and_gather(saved.fitted, output, rows, progress=progress, **asked)
-    if as_json:
+    if given.as_json:
         print_document({"report": str(output), **{part: told[part] for part in _TOLD if part in told}})
-        return
-    if not quiet:
+    elif not given.quiet:
         less = "" if rows is not None else "; without DATA it shows no rows, predictions or outliers"
         say(standard_output(), f"report in {output}{less}")
 
 
-def predict_table(
-    model: Path,
-    data: str | None,
-    sql: str | None,
-    output: Path,
-    *,
-    keep: list[str] | None,
-    ahead: int | None,
-    level: float | None,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+def predict_table(given: PredictOptions) -> None:
     """Do what ``caviar predict`` does."""
-    require_table(output, data, model)
-    if keep is not None and ahead is not None:
+    require_table(given.output, given.data, given.model)
+    if given.keep is not None and given.ahead is not None:
         raise cv.DataError("--keep copies columns of rows, and a forecast of --ahead has none; leave one out")
-    with input_file(data) as file:
-        saved = opened(model)
-        kept = {} if keep is None else kept_columns(file, sql, keep)
+    level, keep = given.interval or LEVEL, column_names_of(given.keep)
+    with input_file(given.data) as file:
+        saved = opened(given.model)
+        kept = {} if keep is None else kept_columns(file, given.sql, keep)
         columns = (
-            saved.predictions(file, sql, level=level, quiet=quiet)
-            if ahead is None
-            else saved.steps_ahead(file, sql, ahead, level or LEVEL)
+            saved.predictions(file, given.sql, level=given.interval, quiet=given.quiet)
+            if given.ahead is None
+            else saved.steps_ahead(file, given.sql, given.ahead, level)
         )
     columns = beside(kept, columns)
     has_ends = any(name.endswith("_lower") for name in columns)
-    _write_rows(
-        output,
-        columns,
-        as_json=as_json,
-        quiet=quiet,
-        **({"interval": level or LEVEL} if has_ends else {}),
-    )
+    _write_rows(given, columns, **({"interval": level} if has_ends else {}))
 
 
-def write_sample(
-    model: Path,
-    data: str | None,
-    n: int | None,
-    output: Path,
-    *,
-    seed: int | None,
-    with_component: bool,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+def write_sample(given: SampleOptions) -> None:
     """Do what ``caviar sample`` does."""
-    require_table(output, data, model)
-    saved = opened(model)
-    if with_component and not (saved.has_components or saved.has_states):
+    require_table(given.output, given.data, given.model)
+    saved = opened(given.model)
+    if given.with_component and not (saved.has_components or saved.has_states):
         raise cv.DataError(
             "--with-component belongs to mixtures and hidden Markov models, as caviar fit saves them"
         )
-    seed = saved.seed if seed is None else seed
-    columns = saved.draws(data, n, seed, with_component=with_component)
-    _write_rows(output, columns, as_json=as_json, quiet=quiet, seed=seed)
+    seed = saved.seed if given.seed is None else given.seed
+    columns = saved.draws(given.data, given.n, seed, with_component=given.with_component)
+    _write_rows(given, columns, seed=seed)
 
 
-def _write_rows(output: Path, columns: dict[str, Any], *, as_json: bool, quiet: bool, **more: Any) -> None:
+def _write_rows(given: PredictOptions | SampleOptions, columns: dict[str, Any], **more: Any) -> None:
     """Write a table, and say so where it went to a file."""
+    output = given.output
     write_result(output, columns)
     n_rows = len(next(iter(columns.values())))
     if str(output) == STANDARD:
         return
-    if as_json:
+    if given.as_json:
         print_document({"output": str(output), "rows": n_rows, "columns": list(columns), **more})
-    elif not quiet:
+    elif not given.quiet:
         say(standard_output(), f"{counted(n_rows, 'row')} in {output}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import wraps
 from inspect import Parameter, Signature, cleandoc
 from pathlib import Path
@@ -50,7 +50,12 @@ def taking(record: type[_Given]) -> Callable[[Callable[[_Given], None]], Callabl
     """Return what gives a function that takes a record an option for each field, as typer reads them."""
     hints = get_type_hints(record, include_extras=True)
     parameters = [
-        Parameter(own.name, Parameter.KEYWORD_ONLY, default=own.default, annotation=hints[own.name])
+        Parameter(
+            own.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if own.default is MISSING else own.default,
+            annotation=hints[own.name],
+        )
         for own in fields(cast(Any, record))
     ]
 

@@ -9,28 +9,23 @@ import typer
 import caviar as cv
 
 from .files import require_writable
-from .fit_request import FitRequest
-from .fits import fitted, origin_of, pictures, print_fit, tell_end
+from .fit_options import FitOptions
+from .fits import deliver, fitted, origin_of, pictures
 from .non_numeric import NonNumeric
-from .regressions import document_of_regression, print_regression
+from .regressions import RegressionOfFile
 
 
-def fit_regression(request: FitRequest, data: str | None, arguments: dict[str, Any]) -> None:
+def fit_regression(request: FitOptions, data: str | None, arguments: dict[str, Any]) -> None:
     """Fit a mixed model to a table in a file, and print and save the result."""
     _require_regression(request)
     require_writable(request.picture, ".png")
-    table = cv.data.read_columns(data, columns=request.columns, sql=request.sql)
+    table = cv.data.read_columns(data, columns=request.column_names, sql=request.sql)
     model = fitted(request.kind, table, arguments, quiet=request.quiet)
     model.about_ = {**origin_of(request), "rows": table.num_rows, "columns": list(table.column_names)}
-    if request.output is not None:
-        model.save(request.output)
-    if request.picture is not None:
-        pictures().draw_regression(model, request.picture)
-    print_fit(request, model, document_of_regression, print_regression)
-    tell_end(request, model.posterior_.status.value, model.n_iter_)
+    deliver(request, RegressionOfFile, model, lambda path: pictures().draw_regression(model, path))
 
 
-def _require_regression(request: FitRequest) -> None:
+def _require_regression(request: FitOptions) -> None:
     """Refuse what mixed models do not have, and one without a formula.
 
     Raises

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import caviar as cv
 from caviar.files.naming import listed
 
 from .checked import Checked, again, as_fitted, complete_of, some_of, told_of
-from .results import finite, objective_document, print_origin
+from .results import finite, objective_document
 from .saved import LEVEL, Saved
 from .speaking import say, standard_error
 from .wording import in_options, status_in_options
@@ -24,15 +23,30 @@ _NO_INTERVAL = ("bernoulli", "probit")
 class RegressionOfFile(Saved):
     """A saved mixed model."""
 
-    def __init__(self, model: cv.MixedModel, path: Path) -> None:
-        self.fitted, self.path = model, path
-
     def document(self) -> dict[str, Any]:
-        return document_of_regression(self.fitted)
+        """Return everything that a fit says, as JSON can hold it."""
+        model = self.fitted
+        summary = model.summary(level=0.95)
+        figures = ("mean", "sd", "lower", "upper")
+        return {
+            "model": type(model).__name__,
+            **self.about,
+            **objective_document(model.posterior_),
+            "formula": model.formula,
+            "family": model.family,
+            "groups": {name: len(own) for name, own in model.groups_.items()},
+            "entries": [
+                {"part": row.part, "name": row.name, **{own: finite(getattr(row, own)) for own in figures}}
+                for row in summary.rows
+            ],
+            "interval_remark": in_options(summary.remark),
+        }
 
     def print(self, console: Console) -> None:
-        print_regression(console, self.fitted)
-        print_origin(console, getattr(self.fitted, "about_", {}))
+        """Print the common effects, the spreads of the effects of groups, and the noise."""
+        say(console, in_options(str(self.fitted.summary(level=0.95))))
+        say(console)
+        say(console, status_in_options(self.fitted.posterior_.status))
 
     def data(self, file: str | None, sql: str | None) -> Any:
         return cv.data.read_columns(file, sql=sql)
@@ -131,29 +145,3 @@ class RegressionOfFile(Saved):
     def _response(self) -> str:
         """The name of the column that is explained."""
         return next(leaf.name for leaf in self.fitted.posterior_.model.leaves)
-
-
-def document_of_regression(model: cv.MixedModel) -> dict[str, Any]:
-    """Return everything that a fit says, as JSON can hold it."""
-    summary = model.summary(level=0.95)
-    figures = ("mean", "sd", "lower", "upper")
-    return {
-        "model": type(model).__name__,
-        **getattr(model, "about_", {}),
-        **objective_document(model.posterior_),
-        "formula": model.formula,
-        "family": model.family,
-        "groups": {name: len(own) for name, own in model.groups_.items()},
-        "entries": [
-            {"part": row.part, "name": row.name, **{own: finite(getattr(row, own)) for own in figures}}
-            for row in summary.rows
-        ],
-        "interval_remark": in_options(summary.remark),
-    }
-
-
-def print_regression(console: Console, model: cv.MixedModel) -> None:
-    """Print the common effects, the spreads of the effects of groups, and the noise."""
-    say(console, in_options(str(model.summary(level=0.95))))
-    say(console)
-    say(console, status_in_options(model.posterior_.status))

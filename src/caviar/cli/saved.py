@@ -19,16 +19,28 @@ LEVEL = 0.95
 
 
 class Saved(ABC):
-    """A saved model: what each command does with it. There is a class for each kind of model."""
+    """A fitted model: what each command does with it. There is a class for each kind of model.
 
-    fitted: Any
-    """The fitted object that ``caviar.load`` gives, and the report takes."""
-    path: Path
-    """Its file."""
+    Parameters
+    ----------
+    fitted
+        The fitted object that ``caviar.load`` gives, and the report takes.
+    path
+        Its file.
+    """
+
     has_components = False
     """Whether each row comes from a component."""
     has_states = False
     """Whether rows are sequences, each with a state."""
+
+    def __init__(self, fitted: Any, path: Path) -> None:
+        self.fitted, self.path = fitted, path
+
+    @property
+    def posterior(self) -> cv.Posterior:
+        """The posterior of its fit."""
+        return getattr(self.fitted, "posterior_", self.fitted)
 
     @abstractmethod
     def document(self) -> dict[str, Any]:
@@ -60,7 +72,7 @@ class Saved(ABC):
 
     def explained(self) -> list[str]:
         """Return the columns of which it has a density; none where they are not known."""
-        return list(getattr(self.fitted, "about_", {}).get("columns") or ())
+        return list(self.about.get("columns") or ())
 
     @abstractmethod
     def judged(self, file: str | None, sql: str | None) -> dict[str, float]:
@@ -89,11 +101,11 @@ class Saved(ABC):
     @property
     def seed(self) -> int:
         """The seed of its fit, by which its draws are made if the user gives none; 0 where it was not kept."""
-        told = (self._about.get("seed"), getattr(self.fitted, "random_state", None))
+        told = (self.about.get("seed"), getattr(self.fitted, "random_state", None))
         return next((int(seed) for seed in told if isinstance(seed, Integral)), 0)
 
     @property
-    def _about(self) -> Mapping[str, Any]:
+    def about(self) -> Mapping[str, Any]:
         """What is kept with it of where it comes from."""
         return getattr(self.fitted, "about_", {})
 

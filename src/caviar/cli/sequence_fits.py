@@ -9,20 +9,20 @@ import typer
 
 from caviar.data.row_numbers import numbers_rows, remark
 
-from .fit_request import FitRequest
-from .fits import fitted, origin_of, pictures, print_fit, tell_end
+from .fit_options import FitOptions
+from .fits import deliver, fitted, origin_of, pictures
 from .non_numeric import NonNumeric
 from .progress import resumptions_told
-from .sequences import Sequences, document_of_sequences, print_sequences, sequences_of
+from .sequences import Sequences, SequencesOfFile, sequences_of
 from .speaking import complain
 
 
-def fit_to_sequences(request: FitRequest, data: str | None, arguments: dict[str, Any]) -> None:
+def fit_to_sequences(request: FitOptions, data: str | None, arguments: dict[str, Any]) -> None:
     """Fit a hidden Markov model to the sequences of a table in a file, and print and save the result."""
     _require_sequences(request)
     emission = arguments.get("emission", "gaussian")
     sequence = request.options.get("--sequence")
-    found = sequences_of(data, request.sql, request.columns, sequence, emission)
+    found = sequences_of(data, request.sql, request.column_names, sequence, emission)
     _complain_of_time(found)
     with resumptions_told(quiet=request.quiet):
         hmm = fitted(
@@ -40,12 +40,12 @@ def fit_to_sequences(request: FitRequest, data: str | None, arguments: dict[str,
         "sequence": sequence,
         "columns": list(found.columns),
     }
-    if request.output is not None:
-        hmm.save(request.output)
-    if request.picture is not None:
-        pictures().draw_states(hmm, found.named(), found.lengths, request.picture)
-    print_fit(request, hmm, document_of_sequences, print_sequences)
-    tell_end(request, hmm.posterior_.status.value, hmm.n_iter_)
+    deliver(
+        request,
+        SequencesOfFile,
+        hmm,
+        lambda path: pictures().draw_states(hmm, found.named(), found.lengths, path),
+    )
 
 
 def _complain_of_time(found: Sequences) -> None:
@@ -58,7 +58,7 @@ def _complain_of_time(found: Sequences) -> None:
             complain("warning", remark(name, " by --columns"))
 
 
-def _require_sequences(request: FitRequest) -> None:
+def _require_sequences(request: FitOptions) -> None:
     """Refuse what hidden Markov models do not have.
 
     Raises

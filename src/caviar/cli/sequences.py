@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lgamma
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,9 @@ from caviar.data.table_files import identifier
 from caviar.files.naming import listed
 
 from .checked import Checked, again, as_fitted, complete_of, stretches_of, told_of
-from .mixtures import document_of, interval_remark, print_components
+from .mixtures import document_of, print_components
 from .non_numeric import told_where_no_numbers
-from .results import columns_table, finite, print_end, print_origin
+from .results import columns_table, finite, print_end
 from .saved import Saved
 from .speaking import counted, plain, say
 from .tables import read_for
@@ -135,19 +134,43 @@ class SequencesOfFile(Saved):
 
     has_states = True
 
-    def __init__(self, estimator: cv.HiddenMarkovModel, path: Path) -> None:
-        self.fitted, self.path = estimator, path
-
     def document(self) -> dict[str, Any]:
-        return document_of_sequences(self.fitted)
+        """Return everything that a fit says, as JSON can hold it."""
+        hmm = self.fitted
+        return {
+            **document_of(hmm),
+            "emission": hmm.emission,
+            "initial": [finite(value) for value in hmm.initial_.tolist()],
+            "transition": [[finite(value) for value in row] for row in hmm.transition_.tolist()],
+        }
 
     def print(self, console: Console) -> None:
-        print_sequences(console, self.fitted)
-        print_origin(console, getattr(self.fitted, "about_", {}))
+        """Print what a hidden Markov model is: its states, how they follow each other, and why the fit ended."""
+        hmm, about = self.fitted, self.about
+        rows = f", {counted(about['rows'], 'row')}" if isinstance(about.get("rows"), int) else ""
+        if isinstance(about.get("sequences"), int):
+            rows += f" in {counted(about['sequences'], 'sequence')}"
+        shape = f"{_EMISSIONS[hmm.emission]} rows"
+        if hmm.emission == "gaussian" and hmm.covariance_type != "full":
+            shape += f" with {hmm.covariance_type} covariances"
+        say(console, f"hidden Markov model of {shape}, {counted(hmm.n_components_, 'state')}{rows}", "bold")
+        say(console)
+        print_components(console, hmm, what="state", share="share of rows")
+        say(console)
+        if hmm.n_components_ <= _MOST_STATES:
+            say(console, "probability of the next state", "bold")
+            order = np.argsort(-hmm.occupancy_, kind="stable").tolist()
+            table = columns_table("from state", *(f"to {plain(str(k))}" for k in order), "steps it lasts")
+            for k in order:
+                stays = float(hmm.transition_[k, k])
+                lasts = f"{1 / (1 - stays):.1f}" if stays < 1 else "for ever"
+                table.add_row(str(k), *(f"{hmm.transition_[k, to]:.3f}" for to in order), lasts)
+            console.print(table)
+            say(console)
+        print_end(console, hmm.posterior_, objective="ELBO", value=hmm.elbo_, n_iter=hmm.n_iter_)
 
     def _read(self, file: str | None, sql: str | None) -> Sequences:
-        about = getattr(self.fitted, "about_", {})
-        names, sequence = list(cv.report.column_names(self.fitted)), about.get("sequence")
+        names, sequence = list(cv.report.column_names(self.fitted)), self.about.get("sequence")
         there = cv.scan(file, sql=sql).columns
         sequence = sequence if sequence in there else None
         if self.fitted.emission != "categorical" and sequence is None:
@@ -233,42 +256,3 @@ class SequencesOfFile(Saved):
 
         told = told_of(len(chosen), len(values), len(complete))
         return Checked(len(chosen), f"{told}; in {counted(len(parts), 'sequence')}", stated)
-
-
-def document_of_sequences(hmm: cv.HiddenMarkovModel) -> dict[str, Any]:
-    """Return everything that a fit says, as JSON can hold it."""
-    return {
-        **document_of(hmm),
-        "emission": hmm.emission,
-        "initial": [finite(value) for value in hmm.initial_.tolist()],
-        "transition": [[finite(value) for value in row] for row in hmm.transition_.tolist()],
-    }
-
-
-def print_sequences(console: Console, hmm: cv.HiddenMarkovModel) -> None:
-    """Print what a hidden Markov model is: its states, how they follow each other, and why the fit ended."""
-    about = getattr(hmm, "about_", {})
-    rows = f", {counted(about['rows'], 'row')}" if isinstance(about.get("rows"), int) else ""
-    if isinstance(about.get("sequences"), int):
-        rows += f" in {counted(about['sequences'], 'sequence')}"
-    shape = f"{_EMISSIONS[hmm.emission]} rows"
-    if hmm.emission == "gaussian" and hmm.covariance_type != "full":
-        shape += f" with {hmm.covariance_type} covariances"
-    say(console, f"hidden Markov model of {shape}, {counted(hmm.n_components_, 'state')}{rows}", "bold")
-    say(console)
-    print_components(console, hmm, what="state", share="share of rows")
-    remark = interval_remark(hmm)
-    if remark:
-        say(console, remark)
-    say(console)
-    if hmm.n_components_ <= _MOST_STATES:
-        say(console, "probability of the next state", "bold")
-        order = np.argsort(-hmm.occupancy_, kind="stable").tolist()
-        table = columns_table("from state", *(f"to {plain(str(k))}" for k in order), "steps it lasts")
-        for k in order:
-            stays = float(hmm.transition_[k, k])
-            lasts = f"{1 / (1 - stays):.1f}" if stays < 1 else "for ever"
-            table.add_row(str(k), *(f"{hmm.transition_[k, to]:.3f}" for to in order), lasts)
-        console.print(table)
-        say(console)
-    print_end(console, hmm.posterior_, objective="ELBO", value=hmm.elbo_, n_iter=hmm.n_iter_)

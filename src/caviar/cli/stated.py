@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,9 +27,6 @@ _DRAWS = 200
 
 class PosteriorOfFile(Saved):
     """The saved posterior of a stated model."""
-
-    def __init__(self, posterior: cv.Posterior, path: Path) -> None:
-        self.fitted, self.path = posterior, path
 
     def document(self) -> dict[str, Any]:
         return posterior_document(self.fitted)
@@ -134,7 +130,7 @@ class PosteriorOfFile(Saved):
         return Checked(n_chosen, told, lambda: (posterior.model, arrays, as_fitted(posterior)))
 
     @property
-    def _about(self) -> Mapping[str, Any]:
+    def about(self) -> Mapping[str, Any]:
         return (self.fitted.data_summary or {}).get("about", {})
 
     def _as_columns(self, drawn: dict[str, Any]) -> dict[str, Any]:

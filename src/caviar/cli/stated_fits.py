@@ -15,44 +15,28 @@ from caviar.files.naming import listed, named
 
 from .arrays import is_numpy_file, opened_arrays
 from .files import require_writable
-from .fit_request import FitRequest
-from .fits import origin_of, pictures
+from .fit_options import FitOptions
+from .fits import deliver, origin_of, pictures
 from .non_numeric import NonNumeric
 from .progress import resumptions_told, watching
-from .results import print_document
-from .speaking import complain, gathered_warnings, say, standard_error, standard_output
+from .speaking import complain, gathered_warnings, standard_error
 from .stated import PosteriorOfFile
 from .tables import input_file
 
 _NO_OPTIONS = "it is stated in the file, which says all of that"
 
 
-def fit_stated(request: FitRequest) -> None:
+def fit_stated(request: FitOptions) -> None:
     """Do what ``caviar fit`` does for a model that is stated in a file."""
     _require_stated(request)
     require_writable(request.output, ".caviar", inputs=(request.data,))
     require_writable(request.picture, ".png")
-    model = model_of(str(request.model))
+    model = model_of(str(request.model_name))
     with input_file(request.data) as file:
         data = _data(request, file)
         posterior = _fitted(request, model, data)
     posterior.data_summary = {**(posterior.data_summary or {}), "about": origin_of(request)}
-    if request.output is not None:
-        posterior.save(request.output)
-    if request.picture is not None:
-        pictures().draw_variables(posterior, request.picture)
-    saved = None if request.output is None else str(request.output)
-    shown = PosteriorOfFile(posterior, request.output or Path("the model"))
-    if request.as_json:
-        print_document({**shown.document(), "saved": saved})
-        return
-    console = standard_output()
-    shown.print(console)
-    say(console, f"seed {request.arguments['random_state']}")
-    if saved is not None:
-        say(console, f"saved in {saved}")
-    if request.picture is not None:
-        say(console, f"plot in {request.picture}")
+    deliver(request, PosteriorOfFile, posterior, lambda path: pictures().draw_variables(posterior, path))
 
 
 def model_of(place: str) -> cv.Model:
@@ -104,14 +88,14 @@ def _needed(function: Any) -> list[str]:
     return [one.name for one in own if one.default is one.empty and one.kind not in kinds]
 
 
-def _data(request: FitRequest, file: str | None) -> Any:
+def _data(request: FitOptions, file: str | None) -> Any:
     """Return data by name: arrays of a NumPy file, or the columns of a table."""
     if is_numpy_file(file):
         return dict(opened_arrays(Path(str(file))))
-    return cv.data.read_columns(file, columns=request.columns, sql=request.sql)
+    return cv.data.read_columns(file, columns=request.column_names, sql=request.sql)
 
 
-def _fitted(request: FitRequest, model: cv.Model, data: Any) -> cv.Posterior:
+def _fitted(request: FitOptions, model: cv.Model, data: Any) -> cv.Posterior:
     given = request.arguments
     tol = 1e-6 if given["tol"] is None else given["tol"]
     with (
@@ -131,7 +115,7 @@ def _fitted(request: FitRequest, model: cv.Model, data: Any) -> cv.Posterior:
         )
 
 
-def _require_stated(request: FitRequest) -> None:
+def _require_stated(request: FitOptions) -> None:
     """Refuse options that a stated model does not have.
 
     Raises
@@ -143,4 +127,4 @@ def _require_stated(request: FitRequest) -> None:
     given += ["--components"] if request.arguments.get("n_components") is not None else []
     given += ["--non-numeric"] if request.non_numeric is not NonNumeric.ERROR else []
     if given:
-        raise typer.BadParameter(f"{given[0]} does not belong to --model {request.model}: {_NO_OPTIONS}")
+        raise typer.BadParameter(f"{given[0]} does not belong to --model {request.model_name}: {_NO_OPTIONS}")

@@ -11,36 +11,40 @@ import numpy as np
 
 import caviar as cv
 
+from .compare_options import CompareOptions
 from .documents import documents_to_fit
 from .fits import fitted
 from .kinds import KINDS, ModelName
+from .options import column_names_of
 from .speaking import standard_error
 from .steps import counting_steps
 
 
 def compare_topics(
-    request: Any, data: str | None, about: Callable[[int], dict[str, Any]]
+    request: CompareOptions, data: str | None, about: Callable[[int], dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Return a row for each number of topics, and save the best where that was asked for.
 
     Parameters
     ----------
     request
-        The request of the user, a ``ComparisonRequest``.
+        The request of the user.
     data
         Where the documents are.
     about
         Number of documents -> what is kept with the best of where it comes from.
     """
-    found = documents_to_fit(data, request.sql, request.columns, request.options, quiet=request.quiet)
+    found = documents_to_fit(
+        data, request.sql, column_names_of(request.columns), request.reading, quiet=request.quiet
+    )
     counts, named = found.counts, {} if found.words is None else {"vocabulary": list(found.words)}
     seen, rest = _divided(counts, request.held_out, request.seed)
     rows: list[dict[str, Any]] = []
     best: tuple[float, Any] | None = None
     with counting_steps(
-        standard_error(), "numbers of topics", len(request.components), quiet=request.quiet
+        standard_error(), "numbers of topics", len(request.numbers), quiet=request.quiet
     ) as step:
-        for number in request.components:
+        for number in request.numbers:
             began = time.monotonic()
             lda = _fit(request, number, counts, named)
             row = _row(lda, time.monotonic() - began)
@@ -56,7 +60,7 @@ def compare_topics(
     return rows
 
 
-def _fit(request: Any, number: int | str, counts: Any, named: dict[str, Any]) -> Any:
+def _fit(request: CompareOptions, number: int | str, counts: Any, named: dict[str, Any]) -> Any:
     kind = KINDS[ModelName.TOPICS]
     arguments = {
         **kind.defaults,

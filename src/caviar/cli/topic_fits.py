@@ -7,17 +7,17 @@ from typing import Any
 import typer
 
 from .documents import documents_to_fit
-from .fit_request import FitRequest
-from .fits import fitted, origin_of, pictures, print_fit, tell_end
+from .fit_options import FitOptions
+from .fits import deliver, fitted, origin_of, pictures
 from .non_numeric import NonNumeric
 from .progress import resumptions_told
-from .topics import document_of_topics, print_topics
+from .topics import TopicsOfFile
 
 
-def fit_to_documents(request: FitRequest, data: str | None, arguments: dict[str, Any]) -> None:
+def fit_to_documents(request: FitOptions, data: str | None, arguments: dict[str, Any]) -> None:
     """Fit topics to documents in files, and print and save the result."""
     _require_topics(request, arguments)
-    found = documents_to_fit(data, request.sql, request.columns, request.options, quiet=request.quiet)
+    found = documents_to_fit(data, request.sql, request.column_names, request.options, quiet=request.quiet)
     if found.words is not None:
         arguments = {**arguments, "vocabulary": list(found.words)}
     with resumptions_told(quiet=request.quiet):
@@ -26,15 +26,10 @@ def fit_to_documents(request: FitRequest, data: str | None, arguments: dict[str,
         )
     texts = {"texts": dict(found.how)} if found.how else {}
     lda.about_ = {**origin_of(request), "rows": found.counts.shape[0], **texts}
-    if request.output is not None:
-        lda.save(request.output)
-    if request.picture is not None:
-        pictures().draw_topics(lda, request.picture)
-    print_fit(request, lda, document_of_topics, print_topics)
-    tell_end(request, lda.posterior_.status.value, lda.n_iter_)
+    deliver(request, TopicsOfFile, lda, lambda path: pictures().draw_topics(lda, path))
 
 
-def _require_topics(request: FitRequest, arguments: dict[str, Any]) -> None:
+def _require_topics(request: FitOptions, arguments: dict[str, Any]) -> None:
     """Refuse what topics do not have.
 
     Raises

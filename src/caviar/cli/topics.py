@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import caviar as cv
 from .arrays import counts_for
 from .checked import Checked, again, words_of_documents
 from .documents import Documents, new_documents
-from .results import columns_table, objective_document, print_end, print_origin
+from .results import columns_table, objective_document, print_end
 from .saved import Saved
 from .speaking import plain, say
 
@@ -28,20 +27,41 @@ _DRAWS_OF_WORDS = 100
 class TopicsOfFile(Saved):
     """Saved topics."""
 
-    def __init__(self, lda: cv.LatentDirichletAllocation, path: Path) -> None:
-        self.fitted, self.path = lda, path
-
     def document(self) -> dict[str, Any]:
-        return document_of_topics(self.fitted)
+        """Return everything that topics say, as JSON can hold it."""
+        lda = self.fitted
+        return {
+            "model": type(lda).__name__,
+            **self.about,
+            **objective_document(lda.posterior_),
+            "perplexity_bound": lda.bound_,
+            "words": lda.n_features_in_,
+            "topics": _topics(lda, _MANY_WORDS),
+        }
 
     def print(self, console: Console) -> None:
-        print_topics(console, self.fitted)
-        print_origin(console, getattr(self.fitted, "about_", {}))
+        """Print a line for each topic, the largest first, with its most probable words."""
+        lda = self.fitted
+        data = lda.posterior_.data_summary
+        documents = "" if data is None else f", {data['rows']:,} documents"
+        n_topics, most = len(lda.topics_in_use_), len(lda.components_)
+        found = f" (found; at most {most})" if n_topics < most else ""
+        title = f"latent Dirichlet allocation, {n_topics} topics{found} of {lda.n_features_in_:,} words{documents}"
+        say(console, title, "bold")
+        say(console)
+        table = columns_table("topic", "share")
+        table.add_column("most probable words")
+        for topic in _topics(lda, _FEW_WORDS):
+            table.add_row(str(topic["topic"]), f"{topic['share']:.1%}", plain(", ".join(topic["words"])))
+        console.print(table)
+        say(console)
+        bound = f", perplexity bound {lda.bound_:.1f}"
+        print_end(console, lda.posterior_, objective="ELBO", value=lda.elbo_, n_iter=lda.n_iter_, more=bound)
 
     def _documents(self, file: str | None, sql: str | None, *, quiet: bool = True) -> Documents:
         """Return documents as counts of the words of the fit."""
         words = cv.report.column_names(self.fitted)
-        how = getattr(self.fitted, "about_", {}).get("texts", {})
+        how = self.about.get("texts", {})
         found = new_documents(words, how, file, sql, quiet=quiet)
         return Documents(counts_for(self.fitted, self.path, file, sql), words) if found is None else found
 
@@ -104,39 +124,6 @@ class TopicsOfFile(Saved):
 
         told = f"checking on {len(word):,} words of {n_documents:,} of {counts.shape[0]:,} documents"
         return Checked(n_documents, told, stated)
-
-
-def document_of_topics(lda: cv.LatentDirichletAllocation) -> dict[str, Any]:
-    """Return everything that topics say, as JSON can hold it."""
-    return {
-        "model": type(lda).__name__,
-        **getattr(lda, "about_", {}),
-        **objective_document(lda.posterior_),
-        "perplexity_bound": lda.bound_,
-        "words": lda.n_features_in_,
-        "topics": _topics(lda, _MANY_WORDS),
-    }
-
-
-def print_topics(console: Console, lda: cv.LatentDirichletAllocation) -> None:
-    """Print a line for each topic, the largest first, with its most probable words."""
-    data = lda.posterior_.data_summary
-    documents = "" if data is None else f", {data['rows']:,} documents"
-    n_topics, most = len(lda.topics_in_use_), len(lda.components_)
-    found = f" (found; at most {most})" if n_topics < most else ""
-    title = (
-        f"latent Dirichlet allocation, {n_topics} topics{found} of {lda.n_features_in_:,} words{documents}"
-    )
-    say(console, title, "bold")
-    say(console)
-    table = columns_table("topic", "share")
-    table.add_column("most probable words")
-    for topic in _topics(lda, _FEW_WORDS):
-        table.add_row(str(topic["topic"]), f"{topic['share']:.1%}", plain(", ".join(topic["words"])))
-    console.print(table)
-    say(console)
-    bound = f", perplexity bound {lda.bound_:.1f}"
-    print_end(console, lda.posterior_, objective="ELBO", value=lda.elbo_, n_iter=lda.n_iter_, more=bound)
 
 
 def _topics(lda: cv.LatentDirichletAllocation, n_words: int) -> list[dict[str, Any]]:

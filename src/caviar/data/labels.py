@@ -131,7 +131,7 @@ def sequences_of_texts(value: Any, name: str) -> TextLabels | None:
     return None if found is None else TextLabels(found.values, None, tuple(map(len, parts)))
 
 
-def whole_texts(value: Any, name: str) -> TextLabels | None:
+def whole_texts(value: Any) -> TextLabels | None:
     """Return whole numbers as texts; None for anything else."""
     array = np.asarray(value)
     if array.dtype.kind == "O":

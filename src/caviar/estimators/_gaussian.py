@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import ParameterError
@@ -43,12 +42,7 @@ from .structures import STRUCTURES
 
 
 def state(
-    weights: WeightPrior,
-    form: Form,
-    prior: ComponentPrior,
-    n_components: int,
-    smallest_variance: ArrayLike | None = None,
-    noise: Noise | None = None,
+    weights: WeightPrior, form: Form, prior: ComponentPrior, n_components: int, noise: Noise | None = None
 ) -> Model:
     """Return the mixture: weights, labels drawn from them, and the rows given their labels.
 
@@ -56,8 +50,8 @@ def state(
     """
     z = Categorical("z", weights.state(n_components), plates=Plate("obs"))
     if noise is None:
-        return Model(form.observe("x", z, prior, smallest_variance))
-    return Model(noise.observe(form.observe("true", z, prior, smallest_variance), z))
+        return Model(form.observe("x", z, prior))
+    return Model(noise.observe(form.observe("true", z, prior), z))
 
 
 def restate(
@@ -67,7 +61,6 @@ def restate(
     form: Form,
     prior: ComponentPrior,
     n_components: int,
-    smallest_variance: ArrayLike | None = None,
 ) -> Model:
     """Return the mixture, by the values of what depends on the data where it was stated before.
 
@@ -77,12 +70,12 @@ def restate(
         What else decides the statement: the arguments of the estimator.
     values
         Of the constants, and smallest variances, that depend on the data, by name.
-    weights, form, prior, n_components, smallest_variance
+    weights, form, prior, n_components
         As for :func:`state`.
     """
     shapes = tuple([(name, own.shape) for name, own in values.items()])
     key = arguments, len(prior.mean), n_components, shapes
-    return RESTATED.model(key, values, lambda: state(weights, form, prior, n_components, smallest_variance))
+    return RESTATED.model(key, values, lambda: state(weights, form, prior, n_components))
 
 
 @estimator

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._errors import ParameterError
 from .._typing import Array
@@ -66,9 +67,13 @@ def map_concentration(prior: Mapping[str, Any] | None, n_components: int) -> Arr
 
 
 def map_prior(
-    prior: Mapping[str, Any] | None, structure: CovarianceStructure, scale: DataScale, n_components: int
+    prior: Mapping[str, Any] | None,
+    structure: CovarianceStructure,
+    scale: DataScale,
+    n_components: int,
+    smallest_variance: ArrayLike | None = None,
 ) -> ComponentPrior:
-    """Return the prior of the components, flat where ``prior`` is silent.
+    """Return the prior of the components, flat where ``prior`` is silent, with a floor on the variances.
 
     Raises
     ------
@@ -105,4 +110,6 @@ def map_prior(
         df = degrees_of_freedom(
             "prior['degrees_of_freedom']", given["degrees_of_freedom"], structure, n_components, above=flat
         )
-    return ComponentPrior(mean, GivenMeanPrecision(mean_precision), df, GivenScale(inverse_scale))
+    return ComponentPrior(
+        mean, GivenMeanPrecision(mean_precision), df, GivenScale(inverse_scale), smallest_variance
+    )

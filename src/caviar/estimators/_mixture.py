@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _errors as errors
@@ -34,7 +33,7 @@ from ._declared import estimator
 from ._fitted import Fitted, keep
 from ._given_tables import quiet, require_table, validated, words_told
 from ._lazy_rows import checked_rows, checked_weights, filled, lazy_rows, row_blocks
-from ._saveable import Saveable
+from ._saveable import UNFINISHED, Saveable
 from ._uncertainty import known_sds, weight_sds
 
 REMEDY = (
@@ -43,7 +42,6 @@ REMEDY = (
 )
 _FEW = 65_536
 """Numbers that are looked at in one go."""
-_UNFINISHED = (Status.MAX_ITER, Status.INTERRUPTED)
 
 
 @dataclass(frozen=True)
@@ -102,10 +100,6 @@ class RowsToFit:
         """Return some of the rows, in memory, to be predicted: their weights and labels are left out."""
         noise = self.noise_covariance
         return RowsToFit(self.X[where], noise_covariance=None if noise is None else noise[where])
-
-
-class UnsettledWarning(ConvergenceWarning, errors.ConvergenceWarning):
-    """A fit ended before it converged: scikit-learn's warning, and the library's own."""
 
 
 @estimator
@@ -232,9 +226,8 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             data = self._data(rows)
             posterior = self._best(statement, data, rows.weights, generator, next_fit)
         self._settle(posterior, data, rows.weights)
-        if posterior.status in _UNFINISHED and self.max_iter:
-            message = f"{type(self).__name__}: {self._explanation(posterior)}"
-            warnings.warn(message, UnsettledWarning, stacklevel=3)
+        if posterior.status in UNFINISHED and self.max_iter:
+            self._tell_end(posterior, stacklevel=4)
         self._keep(posterior)
         self._generator = generator.spawn(1)[0]
         return self
@@ -259,10 +252,6 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
                 f"have only their prior; use fewer components or more rows"
             )
             warnings.warn(message, errors.CaviarWarning, stacklevel=4)
-
-    def _explanation(self, posterior: Posterior) -> str:
-        """Return why a fit ended where it did, in words."""
-        return posterior.status.explanation
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Update the mixture with more rows: its posterior is the prior for them.

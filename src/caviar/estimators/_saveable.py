@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+import sklearn.exceptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._errors import ParameterError
+from .._errors import ConvergenceWarning, ParameterError
+from ..engine.ascent.status import Status
 from ..fitting.loading import posterior_of_document
 from ..posterior.documents import document_of_posterior
 from ..posterior.posterior import Posterior
@@ -39,6 +42,14 @@ _PART = re.compile(r"\b\w+\.(?:mean|precision)\b")
 _ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*_")
 
 
+UNFINISHED = (Status.MAX_ITER, Status.INTERRUPTED)
+"""How a fit ends that did not converge."""
+
+
+class UnsettledWarning(sklearn.exceptions.ConvergenceWarning, ConvergenceWarning):
+    """A fit ended before it converged: scikit-learn's warning, and the library's own."""
+
+
 class Saveable(FitArguments):
     """An estimator that can be saved and loaded by :func:`caviar.load`."""
 
@@ -56,6 +67,15 @@ class Saveable(FitArguments):
     @abstractmethod
     def _keep(self, posterior: Posterior) -> None:
         """Set the attributes of a fit."""
+
+    def _explanation(self, posterior: Posterior) -> str:
+        """Return why a fit ended where it did, in words."""
+        return posterior.status.explanation
+
+    def _tell_end(self, posterior: Posterior, stacklevel: int = 3) -> None:
+        """Warn of a fit that ended before it converged."""
+        message = f"{type(self).__name__}: {self._explanation(posterior)}"
+        warnings.warn(message, UnsettledWarning, stacklevel=stacklevel)
 
     @abstractmethod
     def _as_data(self, X: Any) -> dict[str, Any]:

@@ -37,12 +37,15 @@ class ComponentPrior:
         Degrees of freedom: a number, or (K,) if each component has a separate precision. None if it is known.
     inverse_scale
         Of the precision of one component, or of all; None where the precision is known.
+    smallest_variance
+        Floor on the variances, for fits with point masses.
     """
 
     mean: Array
     mean_precision: MeanPrecisionPrior
     df: ArrayLike | None
     inverse_scale: ScalePrior | None
+    smallest_variance: ArrayLike | None = None
 
     @property
     def scale(self) -> ScalePrior:
@@ -75,6 +78,11 @@ class Components:
 class Form(ABC):
     """How the means and the precisions of a structure are distributed together.
 
+    Parameters
+    ----------
+    is_tied
+        Whether components, or the columns of one, share a precision.
+
     Attributes
     ----------
     learns_mean_precision
@@ -82,6 +90,9 @@ class Form(ABC):
     """
 
     learns_mean_precision: ClassVar[bool] = False
+
+    def __init__(self, *, is_tied: bool = False) -> None:
+        self.is_tied = is_tied
 
     @abstractmethod
     def mean_precision(self, name: str, given: Any, scale: DataScale, n_components: int) -> ArrayLike:
@@ -94,14 +105,7 @@ class Form(ABC):
         """
 
     @abstractmethod
-    def observe(
-        self,
-        name: str,
-        z: Label,
-        prior: ComponentPrior,
-        smallest_variance: ArrayLike | None = None,
-        component: Plate | None = None,
-    ) -> Variable:
+    def observe(self, name: str, z: Label, prior: ComponentPrior, component: Plate | None = None) -> Variable:
         """Return the rows given their labels, with the parameters of the components above them.
 
         Parameters
@@ -112,8 +116,6 @@ class Form(ABC):
             Labels of the rows; what chooses among the components.
         prior
             Of the components.
-        smallest_variance
-            Floor on the variances, for fits with point masses.
         component
             The plate of the components, where something else has it too; by default a new one.
         """
@@ -132,18 +134,9 @@ class Form(ABC):
 
 
 class JointForm(Form):
-    """A mean and its precision as one factor: the prior of the mean is in units of the component's own precision.
-
-    Parameters
-    ----------
-    is_tied
-        Whether several means share a precision.
-    """
+    """A mean and its precision as one factor: the prior of the mean is in units of the component's own precision."""
 
     learns_mean_precision = True
-
-    def __init__(self, *, is_tied: bool) -> None:
-        self.is_tied = is_tied
 
     def mean_precision(self, name: str, given: Any, scale: DataScale, n_components: int) -> ArrayLike:
         """Return the number itself, or (K,)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, ClassVar
 
@@ -11,10 +11,8 @@ from numpy.typing import ArrayLike
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
-from ..engine.ascent.status import Status
 from ..fitting.many.kinds import Differences
 from ..fitting.model import Model
-from ..lazy.rows import in_memory
 from ..posterior.posterior import Posterior
 from ._arguments import require_choice, require_number
 from ._checkpointing import NextFit
@@ -29,14 +27,15 @@ from ._lazy_rows import whole
 from ._mean_precision_prior import learnt_mean_precision
 from ._mixture import REMEDY, RowsToFit, Statement
 from ._scale_prior import LearntScale, is_learnt, learnt_scale
+from ._searched import SearchedMixture
 from ._structure import ComponentPrior, Components, Form
 from ._weights import KnownWeights, WeightPrior, weight_prior
-from .automatic import Move, Problem, best_search
+from .automatic import Problem
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component, start_of
 
 
 @estimator
-class BayesianGaussianMixture(HasEvidence, GaussianEstimator):
+class BayesianGaussianMixture(HasEvidence, SearchedMixture, GaussianEstimator):
     r"""Bayesian mixture of Gaussians with unknown weights, means and precision matrices.
 
     .. math::
@@ -288,7 +287,7 @@ class BayesianGaussianMixture(HasEvidence, GaussianEstimator):
             values = {"theta.mean": prior.mean, **learnt.constants()}
             model = restate((self.covariance_type, type(weights), *numbers), values, *given)
         else:
-            model = state(*given, noise=noise)
+            model = state(*given, noise)
         if not is_auto(self.n_components):
             return Statement(model, starts=_known_to(model, self._starts(rows, scale, generator)))
 
@@ -337,52 +336,16 @@ class BayesianGaussianMixture(HasEvidence, GaussianEstimator):
             }
         )
 
-    def _best(
-        self,
-        statement: Statement,
-        data: Mapping[str, Any],
-        sample_weight: Array | None,
-        generator: np.random.Generator,
-        next_fit: NextFit,
-    ) -> Posterior:
-        if statement.model_of is None:
-            self.__dict__.pop("moves_", None)
-            return super()._best(statement, data, sample_weight, generator, next_fit)
+    def _problem(
+        self, data: Mapping[str, Any], model_of: Callable[[int], Model], next_fit: NextFit
+    ) -> Problem:
         X = whole(data["x"], "n_components='auto'")
-        sample_weight = in_memory(sample_weight)
-        start = self._start_of_search(X)
-        weights = np.ones(len(X)) if sample_weight is None else sample_weight
-        rows = slice(None) if np.all(weights > 0) else weights > 0
-        problem = Problem(
-            statement.model_of,
-            X[rows],
-            weights[rows],
-            self.max_iter,
-            self.tol,
-            self._place,
-            next_fit=next_fit,
-        )
-        start = None if start is None else start[rows]
-        posterior, self.moves_ = best_search(problem, start, generator, self.n_init, self.verbose)
-        return posterior
-
-    def _explanation(self, posterior: Posterior) -> str:
-        """Return why a fit ended; an interrupted search is described as one."""
-        if is_auto(self.n_components) and posterior.status is Status.INTERRUPTED:
-            return "the search for the number of components was interrupted; this is the best so far"
-        return super()._explanation(posterior)
+        return Problem(model_of, X, np.ones(len(X)), self.max_iter, self.tol, self._place, next_fit=next_fit)
 
     def _start_of_search(self, X: AnyArray) -> Array | None:
-        """Return the responsibilities that a search begins with; None for one component."""
         if self.warm_start and hasattr(self, "posterior_"):
             return self.posterior_.local({"x": X})["z"].probabilities
         return start_of(self.init_params, len(X))
-
-    def _attribute_as_plain(self, name: str, value: Any) -> Any:
-        return [move.as_plain() for move in value] if name == "moves_" else value
-
-    def _attribute_of_plain(self, name: str, value: Any) -> Any:
-        return [Move.of_plain(entry) for entry in value] if name == "moves_" else value
 
     def _read_more(self, posterior: Posterior, found: Components) -> None:
         mean_precision = learnt_mean_precision(posterior)

@@ -244,11 +244,11 @@ class GaussianMixture(GaussianEstimator):
     def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:
         self._check_rows(rows.n_counting)
         scale = scale_of(rows.X, rows.weights, correlated=not self._structure.has_independent_columns)
-        prior = map_prior(self.prior, self._structure, scale, self.n_components)
         self.reg_covar_ = self._floor(scale)
         floor = self.reg_covar_ if np.any(self.reg_covar_) else None
+        prior = map_prior(self.prior, self._structure, scale, self.n_components, floor)
         noise = self._noise(rows)
-        given = self._weight_prior(self.n_components), self._form, prior, self.n_components, floor
+        given = self._weight_prior(self.n_components), self._form, prior, self.n_components
         if self.prior is None and self.fixed is None and noise is None and not self._structure.is_known:
             values = {} if floor is None else {"precision": np.asarray(floor)}
             model = restate(("likelihood", self.covariance_type), values, *given)

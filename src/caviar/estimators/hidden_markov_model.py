@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, ClassVar, Self
@@ -28,7 +27,8 @@ from ._declared import estimator
 from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
 from ._labels import known_labels
-from ._mixture import UnsettledWarning
+from ._saveable import UNFINISHED
+from ._searched import Searched
 from ._sequences import (
     checked_lengths,
     continued,
@@ -39,7 +39,7 @@ from ._sequences import (
     weights_of_rows,
 )
 from ._transitions import StepsPrior, largest_first, stationary, steps_prior
-from .automatic import Move, SequenceProblem, best_search
+from .automatic import SequenceProblem, best_search
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component
 from .emissions import EMISSIONS, Emission
 
@@ -48,7 +48,7 @@ _ALGORITHMS = ("viterbi", "map")
 
 
 @estimator
-class HiddenMarkovModel(HasEvidence):
+class HiddenMarkovModel(HasEvidence, Searched):
     r"""Hidden Markov model: sequences of rows, each emitted by a hidden state that depends on the state before.
 
     .. math::
@@ -274,7 +274,8 @@ class HiddenMarkovModel(HasEvidence):
                 posterior = self._fitted(rows, data, weights, generator, next_fit)
         if self.uncertainty in ASKED:
             posterior._show(ASKED[self.uncertainty](data, weights, self._place))
-        self._tell_end(posterior)
+        if posterior.status in UNFINISHED and self.max_iter:
+            self._tell_end(posterior)
         self._keep(posterior)
         shares = posterior.local(data)["s"].probabilities
         keep(self, occupancy_=np.average(shares, axis=0, weights=weights))
@@ -307,11 +308,6 @@ class HiddenMarkovModel(HasEvidence):
             return model.fit(data, seed=0, init=init, sample_weight=weights, checkpoint=next_fit(), **own)
 
         return largest_first(found.local(data)["s"].probabilities, weights, again, found)
-
-    def _tell_end(self, posterior: Posterior) -> None:
-        if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and self.max_iter:
-            message = f"{type(self).__name__}: {posterior.status.explanation}"
-            warnings.warn(message, UnsettledWarning, stacklevel=3)
 
     def _searched(
         self,
@@ -444,14 +440,10 @@ class HiddenMarkovModel(HasEvidence):
             raise ValueError(f"it has {width} columns, and says {self.n_features_in_!r:.40}")
 
     def _attribute_as_plain(self, name: str, value: Any) -> Any:
-        if name == "moves_":
-            return [move.as_plain() for move in value]
-        return list(value) if name == "categories_" else value
+        return list(value) if name == "categories_" else super()._attribute_as_plain(name, value)
 
     def _attribute_of_plain(self, name: str, value: Any) -> Any:
-        if name == "moves_":
-            return [Move.of_plain(entry) for entry in value]
-        return tuple(value) if name == "categories_" else value
+        return tuple(value) if name == "categories_" else super()._attribute_of_plain(name, value)
 
     def _sequences(self, X: Any, lengths: Any) -> tuple[Array, AnyArray]:
         """Return rows, and the lengths of their sequences, after they were checked."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import field
 from typing import Any, ClassVar, Self
 
@@ -44,13 +43,13 @@ from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
 from ._given_tables import require_table, validated
 from ._lazy_rows import checked_documents, checked_weights
-from ._mixture import UnsettledWarning
 from ._numbers import refuse_negative_counts, refuse_texts
 from ._perplexity import PerplexityWatch, divided, perplexity_of
+from ._saveable import UNFINISHED
+from ._searched import Searched
 from ._topic_schedule import schedule_of
 from ._topics import TopicsPrior, divergence, is_process, moved, topics_prior
 from ._words import Words
-from .automatic import Move
 from .automatic.problem import factors_of
 
 _REMEDY = "Fit again, or add documents by partial_fit"
@@ -58,7 +57,9 @@ _UNCERTAINTIES = ("auto", "mean_field")
 
 
 @estimator
-class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, TransformerMixin, HasEvidence):
+class LatentDirichletAllocation(
+    Words, ClassNamePrefixFeaturesOutMixin, TransformerMixin, HasEvidence, Searched
+):
     r"""Topic model: documents are mixtures of topics, which are distributions over words. Names are as in scikit-learn.
 
     .. math::
@@ -287,9 +288,8 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
             kept = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
             posterior = self._settled((counts, sample_weight, generator, schedule), kept)
         is_to_settle = self.max_iter > 0 and schedule.settles and self.method != COLLAPSED
-        if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and is_to_settle:
-            message = f"{type(self).__name__}: {posterior.status.explanation}"
-            warnings.warn(message, UnsettledWarning, stacklevel=2)
+        if posterior.status in UNFINISHED and is_to_settle:
+            self._tell_end(posterior)
         self._keep(posterior)
         if collapsed is not None and self.method == COLLAPSED:
             self.n_iter_, self.converged_ = collapsed.n_iter, collapsed.converged
@@ -583,12 +583,6 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         keep(self, elbo_=posterior.elbo, elbo_trace_=posterior.elbo_trace)
         has_settled = posterior.status is Status.STOPPED and self.evaluate_every > 0
         self.converged_, self.n_iter_ = posterior.converged or has_settled, posterior.n_iter
-
-    def _attribute_as_plain(self, name: str, value: Any) -> Any:
-        return [move.as_plain() for move in value] if name == "moves_" else value
-
-    def _attribute_of_plain(self, name: str, value: Any) -> Any:
-        return [Move.of_plain(entry) for entry in value] if name == "moves_" else value
 
     def _check_restored(self) -> None:
         # earlier versions did not count

@@ -47,8 +47,9 @@ from ._mixed_columns import (
     priors_by_name,
 )
 from ._mixed_density import MixedDensity, above_a_whole_row
-from ._mixture import MixtureEstimator, RowsToFit, Statement
-from .automatic import ColumnsProblem, Move, best_search
+from ._mixture import RowsToFit, Statement
+from ._searched import SearchedMixture
+from .automatic import ColumnsProblem
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component
 
 _LEAVES = {"Normal": NUMBER, "Categorical": CATEGORY, "Poisson": COUNT}
@@ -56,7 +57,7 @@ _LEAVES = {"Normal": NUMBER, "Categorical": CATEGORY, "Poisson": COUNT}
 
 
 @estimator
-class MixedMixture(HasEvidence, MixtureEstimator):
+class MixedMixture(HasEvidence, SearchedMixture):
     r"""Bayesian mixture for tables with columns of several kinds: numbers, categories (including binary) and counts.
 
     Given its component, the columns of a row are independent, each with a distribution that fits its kind:
@@ -293,24 +294,14 @@ class MixedMixture(HasEvidence, MixtureEstimator):
         refuse_one_per_component({"weight_concentration_prior": (alpha, 0)})
         return Statement(model_of(1, AUTO_CONCENTRATION), model_of=lambda k: model_of(k, AUTO_CONCENTRATION))
 
-    def _best(
-        self,
-        statement: Statement,
-        data: Mapping[str, Any],
-        sample_weight: Array | None,
-        generator: np.random.Generator,
-        next_fit: NextFit,
-    ) -> Posterior:
-        if statement.model_of is None:
-            self.__dict__.pop("moves_", None)
-            return super()._best(statement, data, sample_weight, generator, next_fit)
+    def _problem(
+        self, data: Mapping[str, Any], model_of: Callable[[int], Model], next_fit: NextFit
+    ) -> ColumnsProblem:
         X = np.column_stack([whole(data[name], "n_components='auto'") for name in data])
-        weights = np.ones(len(X)) if sample_weight is None else in_memory(sample_weight)
-        rows = slice(None) if np.all(weights > 0) else weights > 0
-        problem = ColumnsProblem(
-            statement.model_of,
-            X[rows],
-            weights[rows],
+        return ColumnsProblem(
+            model_of,
+            X,
+            np.ones(len(X)),
             self.max_iter,
             self.tol,
             self._place,
@@ -318,8 +309,6 @@ class MixedMixture(HasEvidence, MixtureEstimator):
             names=tuple(data),
             label=self._columns.label,
         )
-        posterior, self.moves_ = best_search(problem, None, generator, self.n_init, self.verbose)
-        return posterior
 
     def _number_priors(self, rows: RowsToFit, columns: Columns) -> Any:
         """Return the prior of each column of numbers, in the units of the data where the user gave none."""
@@ -389,16 +378,12 @@ class MixedMixture(HasEvidence, MixtureEstimator):
     def _attribute_as_plain(self, name: str, value: Any) -> Any:
         if name == "categories_":
             return {column: list(values) for column, values in value.items()}
-        if name == "moves_":
-            return [move.as_plain() for move in value]
-        return list(value) if name == "kinds_" else value
+        return list(value) if name == "kinds_" else super()._attribute_as_plain(name, value)
 
     def _attribute_of_plain(self, name: str, value: Any) -> Any:
         if name == "categories_":
             return {str(column): tuple(map(_plain_value, values)) for column, values in value.items()}
-        if name == "moves_":
-            return [Move.of_plain(entry) for entry in value]
-        return tuple(map(str, value)) if name == "kinds_" else value
+        return tuple(map(str, value)) if name == "kinds_" else super()._attribute_of_plain(name, value)
 
     def _responsibilities_of(self, rows: RowsToFit) -> Array:
         local = self.posterior_.local(above_a_whole_row(rows.X, self._names()))

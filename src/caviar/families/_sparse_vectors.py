@@ -13,6 +13,7 @@ from caviar._typing import Array, Statistics
 from caviar.families._base import LOG_TWO_PI, ExponentialFamily, as_value
 from caviar.families._marginals import Ends, Marginals
 from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.numerics.cached import cached_property
 
 
 class Slab(NamedTuple):
@@ -52,6 +53,11 @@ class SparseVector(ExponentialFamily):
         precisions = parameters["slab_precision"]
         require(precisions > 0, precisions, f"{family}: slab_precision must be positive")
         vars(self).update(parameters)
+
+    @property
+    @abstractmethod
+    def covariance(self) -> Array:
+        """Covariance of the entries, shape (..., D, D)."""
 
     @staticmethod
     @abstractmethod
@@ -93,7 +99,9 @@ class SparseVector(ExponentialFamily):
         p = self.inclusion
         return p / self.slab_precision + p * (1.0 - p) * np.square(self.slab_mean)
 
-    def _moments(self) -> Statistics:
+    @cached_property
+    def expected_statistics(self) -> Statistics:
+        """(probabilities, expected entries, their expected squares)."""
         p = self.inclusion
         return p, p * self.slab_mean, p * (np.square(self.slab_mean) + 1.0 / self.slab_precision)
 
@@ -108,6 +116,12 @@ class SparseVector(ExponentialFamily):
             of_included * m + linear * second + quadratic * third,
             of_included * second + linear * third + quadratic * fourth,
         )
+
+    def covariance_of_value(self) -> Array:
+        return self.covariance
+
+    def location_moments(self) -> tuple[Array, Array]:
+        return self.mean, self.covariance
 
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
         """Return the figures of every entry, with the quantiles of the point at zero and the Normal together."""

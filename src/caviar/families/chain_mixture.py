@@ -16,6 +16,7 @@ from scipy.special import logsumexp
 
 from caviar._typing import AnyArray, Array
 from caviar.families._base import Seed, Size
+from caviar.families._paths import StatePaths
 from caviar.families.categorical import Categorical
 from caviar.families.forecast_markov_chain import ForecastMarkovChain
 from caviar.families.markov_chain import MarkovChain
@@ -37,7 +38,7 @@ def pairs_of_kinds(transition: Array, elsewhere: float) -> Array:
 
 
 @dataclass(frozen=True)
-class ChainMixture:
+class ChainMixture(StatePaths):
     """Distribution of the kinds of one or several hidden sequences, and of their states.
 
     Parameters
@@ -78,7 +79,7 @@ class ChainMixture:
 
     @cached_property
     def _begins(self) -> AnyArray:
-        return np.union1d([0], np.flatnonzero(self.starts))
+        return np.flatnonzero(self._is_first)
 
     @cached_property
     def _apart(self) -> Array:
@@ -90,16 +91,6 @@ class ChainMixture:
     def probabilities(self) -> Array:
         """Probability of each state at each row, shape (N, K)."""
         return self._apart.sum(axis=1)
-
-    @property
-    def mean(self) -> Array:
-        """Mean of the one-hot states: the probabilities."""
-        return self.probabilities
-
-    @property
-    def marginals(self) -> Categorical:
-        """The marginal distribution of each state, a batch over the rows."""
-        return Categorical(self.probabilities)
 
     @property
     def kinds(self) -> Categorical:

@@ -15,14 +15,14 @@ from scipy.special import entr
 from caviar._typing import AnyArray, Array
 from caviar.families._base import Seed, Size, draw_shape
 from caviar.families._markov_response import given_the_data
+from caviar.families._paths import StatePaths
 from caviar.families._recursions import linear_recursion
-from caviar.families.categorical import Categorical
 from caviar.families.markov_chain import ImpossiblePathError
 from caviar.numerics.cached import cached_property
 
 
 @dataclass(frozen=True)
-class ChangingMarkovChain:
+class ChangingMarkovChain(StatePaths):
     """Distribution of the paths of one or several hidden sequences whose steps differ.
 
     Parameters
@@ -64,12 +64,6 @@ class ChangingMarkovChain:
     log_transition: Array
 
     @cached_property
-    def _is_first(self) -> AnyArray:
-        first = np.array(self.starts, dtype=bool)
-        first[0] = True
-        return first
-
-    @cached_property
     def _given(self) -> tuple[Array, Array]:
         """Transitions given the data, (N, K, K), and probabilities of first states, (N, K); zero elsewhere."""
         largest = self.logits.max(axis=1, keepdims=True)
@@ -94,16 +88,6 @@ class ChangingMarkovChain:
         """Probability of the state before and of the state of each row together, (N, K, K); zero for first rows."""
         before = np.roll(self.probabilities, 1, axis=0)
         return before[:, :, None] * self._given[0]
-
-    @property
-    def mean(self) -> Array:
-        """Mean of the one-hot states: the probabilities."""
-        return self.probabilities
-
-    @property
-    def marginals(self) -> Categorical:
-        """The marginal distribution of each state, a batch over the rows."""
-        return Categorical(self.probabilities)
 
     @cached_property
     def entropies(self) -> Array:

@@ -16,13 +16,13 @@ from scipy.special import entr
 
 from caviar._typing import AnyArray, Array
 from caviar.families._base import Seed, Size
-from caviar.families.categorical import Categorical
+from caviar.families._paths import StatePaths
 from caviar.families.markov_chain import MarkovChain
 from caviar.numerics.cached import cached_property
 
 
 @dataclass(frozen=True)
-class ForecastMarkovChain:
+class ForecastMarkovChain(StatePaths):
     """Distribution of the paths of hidden sequences that continue after their last observation.
 
     Later rows do not affect the states up to the last observation, which are those of the observed chain alone.
@@ -66,12 +66,6 @@ class ForecastMarkovChain:
     transition: Array
 
     @cached_property
-    def _is_first(self) -> AnyArray:
-        first = np.array(self.starts, dtype=bool)
-        first[0] = True
-        return first
-
-    @cached_property
     def _ahead(self) -> AnyArray:
         return np.flatnonzero(~np.asarray(self.is_observed))
 
@@ -88,16 +82,6 @@ class ForecastMarkovChain:
         for t in self._ahead:
             found[t] = self.initial if self._is_first[t] else found[t - 1] @ self.transition
         return found
-
-    @property
-    def mean(self) -> Array:
-        """Mean of the one-hot states: the probabilities."""
-        return self.probabilities
-
-    @property
-    def marginals(self) -> Categorical:
-        """The marginal distribution of each state, a batch over the rows."""
-        return Categorical(self.probabilities)
 
     @property
     def log_partition(self) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 
 from caviar._typing import AnyArray, Array
 from caviar.families._base import LOG_TWO_PI, Seed, Size, as_value, draw_shape
+from caviar.families._paths import Sequences
 from caviar.families._smoother import Kernels, backward_kernels, filtered, smoothed
 from caviar.families.multivariate_normal import MultivariateNormal
 from caviar.numerics.cached import cached_property
@@ -58,7 +59,7 @@ class StateMoments:
 
 
 @dataclass(frozen=True)
-class LinearGaussianChain:
+class LinearGaussianChain(Sequences):
     """Distribution of the states of one or several hidden sequences of vectors.
 
     Parameters
@@ -111,12 +112,6 @@ class LinearGaussianChain:
     initial_precision: Array
     transition: Array
     noise_precision: Array
-
-    @cached_property
-    def _is_first(self) -> AnyArray:
-        first = np.array(self.starts, dtype=bool)
-        first[0] = True
-        return first
 
     @cached_property
     def _kernels(self) -> Kernels:

@@ -18,8 +18,8 @@ from caviar._errors import ImproperError
 from caviar._extras import can_compile
 from caviar._typing import AnyArray, Array
 from caviar.families._base import Seed, Size, draw_shape
+from caviar.families._paths import StatePaths
 from caviar.families._pieces import Pieces, sequences_of
-from caviar.families.categorical import Categorical
 from caviar.numerics.cached import cached_property
 
 _SMALLEST = 1e-100
@@ -92,7 +92,7 @@ class Smoothing:
 
 
 @dataclass(frozen=True)
-class MarkovChain:
+class MarkovChain(StatePaths):
     """Distribution of the paths of one or several hidden sequences.
 
     Parameters
@@ -145,16 +145,6 @@ class MarkovChain:
         return self.smoothing.marginals
 
     @property
-    def mean(self) -> Array:
-        """Mean of the one-hot states: the probabilities."""
-        return self.smoothing.marginals
-
-    @property
-    def marginals(self) -> Categorical:
-        """The marginal distribution of each state, a batch over the rows."""
-        return Categorical(self.probabilities)
-
-    @property
     def log_partition(self) -> float:
         """Log of the sum over all paths."""
         return self.smoothing.log_partition
@@ -189,12 +179,12 @@ class MarkovChain:
     def sample(self, size: Size = None, seed: Seed = None) -> AnyArray:
         """Return paths, shape size + (N,): forward over the rows, then each state given the one after it."""
         rng = np.random.default_rng(seed)
-        first = np.asarray(self.starts, dtype=bool)
+        first = self._is_first
         shifted, _ = _shifted(self.logits)
         forward = np.empty(shifted.shape)
         for t in range(len(shifted)):
             before = self.log_initial
-            if t and not first[t]:
+            if not first[t]:
                 before = _log_product(forward[t - 1 : t], self.log_transition)[0]
             forward[t] = before + shifted[t]
             forward[t] -= _log_sum(forward[t], 0)
@@ -209,9 +199,7 @@ class MarkovChain:
 
     def log_density(self, value: Any) -> Array:
         """Return the log-probability of paths (..., N), of shape (...)."""
-        paths = np.asarray(value, dtype=np.intp)
-        first = np.asarray(self.starts, dtype=bool).copy()
-        first[0] = True
+        paths, first = np.asarray(value, dtype=np.intp), self._is_first
         steps = np.empty(paths.shape)
         steps[..., first] = self.log_initial[paths[..., first]]
         steps[..., ~first] = self.log_transition[paths[..., :-1][..., ~first[1:]], paths[..., ~first]]

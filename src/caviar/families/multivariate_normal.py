@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from caviar._typing import Array, Statistics
 from caviar.families._base import LOG_TWO_PI, ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._factored import Factored
 from caviar.families._marginals import Ends, Marginals, normal_marginals
 from caviar.families._parameters import all_finite, precision_of_vector, read_parameters, refuse_improper
 from caviar.families._roots import NormalRoots
@@ -18,7 +19,6 @@ from caviar.numerics.linalg import (
     cholesky,
     inverse,
     inverse_from_factor,
-    log_determinant,
     outer,
     positive_definite,
     relative_spectrum,
@@ -27,7 +27,7 @@ from caviar.numerics.linalg import (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MultivariateNormal(ExponentialFamily):
+class MultivariateNormal(Factored, ExponentialFamily):
     r"""Normal distributions of a vector in :math:`R^D`.
 
     .. math:: p(x) = |P / 2\pi|^{1/2}\; e^{-(x - m)' P (x - m) / 2}, \qquad
@@ -56,6 +56,7 @@ class MultivariateNormal(ExponentialFamily):
     mean: Array
     precision: Array
 
+    factored: ClassVar[str] = "precision"
     statistics: ClassVar[tuple[str, ...]] = ("x", "xx")
     transforms: ClassVar[tuple[Transform, ...]] = (Unconstrained(),)
     parameter_letters: ClassVar[tuple[str, ...]] = ("d", "dd")
@@ -163,18 +164,6 @@ class MultivariateNormal(ExponentialFamily):
     def covariance(self) -> Array:
         """Inverse of the precision, shape (..., D, D)."""
         return inverse_from_factor(self._inverse_lower)
-
-    @cached_property
-    def _lower(self) -> Array:
-        return cholesky(self.precision)
-
-    @cached_property
-    def _inverse_lower(self) -> Array:
-        return inverse(self._lower, is_lower=True)
-
-    @cached_property
-    def _log_determinant(self) -> Array:
-        return log_determinant(self._lower)
 
     def _whiten(self, deviation: Array) -> Array:
         """Return L' d, whose squared length is d' P d."""

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from caviar._typing import Array, Statistics
 from caviar.families._base import LOG_TWO_PI, MeanPrecision, Seed, Size, as_value, draw_shape, safe_log
+from caviar.families._factored import Factored
 from caviar.families._joint import Joint
 from caviar.families._marginals import Ends, Marginals, student_marginals
 from caviar.families._parameters import precision_of_vector, refuse_improper
@@ -20,7 +21,6 @@ from caviar.numerics.linalg import (
     cholesky,
     inverse,
     inverse_from_factor,
-    log_determinant,
     outer,
     positive_definite,
     relative_spectrum,
@@ -29,7 +29,7 @@ from caviar.numerics.linalg import (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MultivariateNormalGamma(Joint):
+class MultivariateNormalGamma(Factored, Joint):
     r"""Joint distributions of a location vector :math:`w \in R^D` and one precision :math:`\tau`.
 
     .. math:: w \mid \tau \sim N(m,\, (\tau K)^{-1}), \quad \tau \sim \mathrm{Gamma}(s, r), \qquad
@@ -70,6 +70,7 @@ class MultivariateNormalGamma(Joint):
     shape: Array
     rate: Array
 
+    factored: ClassVar[str] = "mean_precision"
     statistics: ClassVar[tuple[str, ...]] = ("precision_x", "precision_xx", "log_precision", "precision")
     transforms: ClassVar[tuple[Transform, ...]] = (Unconstrained(), LogScale())
     parameter_letters: ClassVar[tuple[str, ...]] = ("d", "dd", "", "")
@@ -170,20 +171,8 @@ class MultivariateNormalGamma(Joint):
         return np.where(matrix == 0, 0.0, matrix) * np.where((matrix == 0) & np.isinf(factor), 1.0, factor)
 
     @cached_property
-    def _lower(self) -> Array:
-        return cholesky(self.mean_precision)
-
-    @cached_property
-    def _inverse_lower(self) -> Array:
-        return inverse(self._lower, is_lower=True)
-
-    @cached_property
     def _inverse(self) -> Array:
         return inverse_from_factor(self._inverse_lower)
-
-    @cached_property
-    def _log_determinant(self) -> Array:
-        return log_determinant(self._lower)
 
     @property
     def _n_repeats(self) -> int:

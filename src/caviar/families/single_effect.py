@@ -86,11 +86,6 @@ class SingleEffect(SparseVector):
             -0.5 * self.slab_precision,
         )
 
-    @cached_property
-    def expected_statistics(self) -> Statistics:
-        """(probabilities, expected entries, their expected squares)."""
-        return self._moments()
-
     def response(self, change: Statistics) -> Statistics:
         value, first, second = self._slab_response(change)
         p = self.inclusion
@@ -110,12 +105,6 @@ class SingleEffect(SparseVector):
         """Covariance of the entries, shape (..., D, D)."""
         _, x, squares = self.expected_statistics
         return squares[..., None] * np.eye(x.shape[-1]) - x[..., :, None] * x[..., None, :]
-
-    def covariance_of_value(self) -> Array:
-        return self.covariance
-
-    def location_moments(self) -> tuple[Array, Array]:
-        return self.mean, self.covariance
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at vectors of shape (..., D); minus infinity unless one entry is not zero."""

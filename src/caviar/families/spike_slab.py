@@ -79,11 +79,6 @@ class SpikeSlab(SparseVector):
             -0.5 * self.slab_precision,
         )
 
-    @cached_property
-    def expected_statistics(self) -> Statistics:
-        """(probabilities, expected entries, their expected squares)."""
-        return self._moments()
-
     def response(self, change: Statistics) -> Statistics:
         value, first, second = self._slab_response(change)
         p = self.inclusion
@@ -100,12 +95,6 @@ class SpikeSlab(SparseVector):
     def covariance(self) -> Array:
         """Covariance of the entries, shape (..., D, D), a diagonal matrix."""
         return self.variance[..., None] * np.eye(self.slab_mean.shape[-1])
-
-    def covariance_of_value(self) -> Array:
-        return self.covariance
-
-    def location_moments(self) -> tuple[Array, Array]:
-        return self.mean, self.covariance
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at vectors of shape (..., D)."""

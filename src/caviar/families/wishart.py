@@ -12,6 +12,7 @@ from scipy.special import digamma, gammaincinv, gammaln, polygamma
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._factored import Factored
 from caviar.families._marginals import Ends, Marginals, matched_gamma, normal_marginals, on_the_diagonal
 from caviar.families._parameters import (
     all_finite,
@@ -64,7 +65,7 @@ def _below_diagonal(size: int) -> AnyArray:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Wishart(ExponentialFamily):
+class Wishart(Factored, ExponentialFamily):
     r"""Wishart distributions of a positive definite D x D matrix, usually a precision.
 
     .. math:: p(X) \propto |X|^{(\nu - D - 1)/2}\; e^{-\mathrm{tr}(B X)/2}, \qquad
@@ -96,6 +97,7 @@ class Wishart(ExponentialFamily):
     df: Array
     inverse_scale: Array
 
+    factored: ClassVar[str] = "inverse_scale"
     statistics: ClassVar[tuple[str, ...]] = ("log_det", "x")
     transforms: ClassVar[tuple[Transform, ...]] = (LogCholesky(),)
     parameter_letters: ClassVar[tuple[str, ...]] = ("", "dd")
@@ -214,18 +216,6 @@ class Wishart(ExponentialFamily):
     @cached_property
     def _digammas(self) -> Array:
         return digamma(self._halves)
-
-    @cached_property
-    def _lower(self) -> Array:
-        return cholesky(self.inverse_scale)
-
-    @cached_property
-    def _inverse_lower(self) -> Array:
-        return inverse(self._lower, is_lower=True)
-
-    @cached_property
-    def _log_determinant(self) -> Array:
-        return log_determinant(self._lower)
 
     @cached_property
     def _scale(self) -> Array:

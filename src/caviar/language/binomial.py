@@ -12,12 +12,13 @@ from scipy.special import expit, gammaln, log_expit
 from .. import families
 from .._errors import ModelError
 from .._typing import AnyArray, Array
-from ..families._by_moments import COUNTS
+from ..families._base import draw_shape
 from .algebra import Link, LinkOfProbability
-from .counts import no_counts
+from .batches import Batch
+from .counts import CountAnswer
 from .expectations import MomentsOfTrials
 from .expected_slots import ExpectedSlots
-from .links import Answer, Hidden, Logistic, LogisticOfNormal
+from .links import Hidden, Logistic, LogisticOfNormal
 from .nodes import Expression, Indexed, Node
 from .nodes_of_predictors import nodes, probability_at
 from .plates import Plates
@@ -56,7 +57,7 @@ class PolyaGammaOfTrials(Hidden):
 _HIDDEN: Mapping[type[Link], type[Hidden]] = {Logistic: PolyaGammaOfTrials, LogisticOfNormal: MomentsOfTrials}
 
 
-class Binomial(Answer):
+class Binomial(CountAnswer):
     r"""The number of successes in n trials.
 
     .. math:: \log \mathrm{Bin}(x \mid n, p) = x\log p + (n - x)\log(1 - p) + \log \binom{n}{x}
@@ -94,8 +95,6 @@ class Binomial(Answer):
 
     family = families.Bernoulli
     """Of one trial: the statistic and natural parameter of the sum are the same."""
-    is_discrete = True
-    by_moments: ClassVar = COUNTS
     letters: ClassVar = {"x": ""}
     base = template((1, "self.log_carrier"))
     density = template(
@@ -180,14 +179,6 @@ class Binomial(Answer):
             return x
         return gammaln(x + failures + 1.0) - gammaln(x + 1.0) - gammaln(failures + 1.0)
 
-    def evened(self, value: Array) -> Array:
-        """Return square roots."""
-        return np.sqrt(value)
-
-    def problem_with(self, value: AnyArray) -> str:
-        """Return what is wrong with numbers that are not counts."""
-        return no_counts(value)
-
     def problem_beside(self, value: AnyArray, known: Mapping[str, AnyArray]) -> str:
         """Return what is wrong with more successes than trials."""
         trials = np.broadcast_to(known["trials"], value.shape)
@@ -200,7 +191,7 @@ class Binomial(Answer):
 
 
 @dataclass(frozen=True)
-class Successes:
+class Successes(Batch):
     """Binomial distributions, to be drawn from and evaluated.
 
     Attributes
@@ -214,22 +205,12 @@ class Successes:
     trials: AnyArray
     log_odds: Array
 
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        """Shape of the batch of distributions."""
-        return self.log_odds.shape
-
-    def __getitem__(self, index: Any) -> Successes:
-        """Return the part of the batch at ``index``."""
-        return Successes(self.trials[index], self.log_odds[index])
-
     def sample(self, size: int | tuple[int, ...] | None, seed: int | np.random.Generator | None) -> AnyArray:
         """Return counts of shape size + batch."""
-        before = () if size is None else tuple(np.atleast_1d(size))
         probability = np.exp(log_expit(self.log_odds))
         trials = np.asarray(self.trials, dtype=np.int64)
         return np.asarray(
-            np.random.default_rng(seed).binomial(trials, probability, before + self.batch_shape)
+            np.random.default_rng(seed).binomial(trials, probability, draw_shape(size, self.batch_shape))
         )
 
     def log_density(self, value: AnyArray) -> Array:

@@ -18,7 +18,7 @@ from ..numerics.gamma_function import stirling_remainder
 from .algebra import LinkOfProbability
 from .choosing import choosing
 from .constants import as_known
-from .counts import no_counts
+from .counts import CountAnswer, no_counts
 from .expectations import OF_ANSWERS
 from .expected_slots import ExpectedSlots
 from .links import Answer
@@ -234,7 +234,7 @@ class Bernoulli(Answer):
         return "" if np.all((value == 0) | (value == 1)) else "must hold only 0 and 1"
 
 
-class Poisson(Answer):
+class Poisson(CountAnswer):
     r"""A count 0, 1, 2, ...
 
     .. math:: \log \mathrm{Poi}(x \mid r) = x\log r - r - \log x!
@@ -272,8 +272,6 @@ class Poisson(Answer):
     """
 
     family = families.Poisson
-    is_discrete = True
-    by_moments: ClassVar = COUNTS
     letters: ClassVar = {"x": ""}
     base = template((1, "self.log_carrier"))
     density = template((1, "rate.log_x self.x"), (-1, "rate.x"))
@@ -285,14 +283,6 @@ class Poisson(Answer):
         """Return mean and variance."""
         rate, variance = slots.positive("rate")
         return rate, rate + variance
-
-    def evened(self, value: Array) -> Array:
-        """Return square roots."""
-        return np.sqrt(value)
-
-    def problem_with(self, value: AnyArray) -> str:
-        """Return what is wrong with numbers that are not counts."""
-        return no_counts(value)
 
 
 class Multinomial(Variable):

@@ -201,7 +201,7 @@ class _LocationSum:
             if number is whole:
                 use(self._vector_key(operands, number), _OF_OWNER)
             else:
-                use(operands.add(number, self._role_of(operands, number)), ("", ""))
+                use(operands.add(number, _role_of(number)), ("", ""))
         for one, other in addend.dots:
             vectors = (vector_of(operands, one), vector_of(operands, other))
             size = length_of(operands, vectors)
@@ -225,12 +225,6 @@ class _LocationSum:
         owner, name = operands.owner, operands.name
         owner.dimension = agreed_dimension(owner, name, placed(vector, owner), LINEAR_VECTOR)
         return operands.add(vector, LINEAR_VECTOR, owner.dimension)
-
-    def _role_of(self, operands: Operands, number: Any) -> Role:
-        node: Any = number.node if isinstance(number, Indexed | Part) else number
-        if not isinstance(node, Stated) or not node.is_zero_or_one:
-            return LINEAR
-        return ZERO_OR_ONE
 
     def pieces(self, target: Factor) -> list[_Piece]:
         """Return what a statistic of the sum is, in statistics of its operands."""
@@ -470,3 +464,8 @@ def _written_along(summand: Summand, slot: str, writer: _PositiveProduct) -> lis
         )
         for coefficient, factors in writer.pieces(target)
     ]
+
+
+def _role_of(number: Any) -> Role:
+    node: Any = number.node if isinstance(number, Indexed | Part) else number
+    return ZERO_OR_ONE if isinstance(node, Stated) and node.is_zero_or_one else LINEAR

@@ -12,13 +12,14 @@ from scipy.special import betaln, log_expit
 from .. import families
 from .._errors import ModelError
 from .._typing import AnyArray, Array
-from ..families._by_moments import COUNTS
+from ..families._base import draw_shape
 from .algebra import Addend, Link, Predictor, as_predictor
+from .batches import Batch
 from .constants import Constant, as_known
-from .counts import no_counts
+from .counts import CountAnswer
 from .expectations import MomentsOfCounts
 from .expected_slots import ExpectedSlots
-from .links import Answer, Exponential, ExponentialOfNormal, Hidden
+from .links import Exponential, ExponentialOfNormal, Hidden
 from .nodes import Expression, Indexed, Node
 from .nodes_of_predictors import nodes
 from .plates import Plates
@@ -91,7 +92,7 @@ class Heterogeneity(Gamma):
         super().__init__(f"{answer.name}.heterogeneity", size, size, plates=answer.plates)
 
 
-class NegativeBinomial(Answer):
+class NegativeBinomial(CountAnswer):
     r"""A count with mean m whose variance is :math:`m + m^2 / r`.
 
     .. math:: \log \mathrm{NB}(x \mid m, r) = \log \frac{\Gamma(x + r)}{\Gamma(r)\, x!}
@@ -130,8 +131,6 @@ class NegativeBinomial(Answer):
     """
 
     family = families.Poisson
-    is_discrete = True
-    by_moments: ClassVar = COUNTS
     letters: ClassVar = {"x": ""}
     base = template((1, "self.log_carrier"))
     density = template((1, "mean.log_x self.x"), (-1, "mean.x"))
@@ -236,14 +235,6 @@ class NegativeBinomial(Answer):
         x = np.asarray(value, dtype=np.float64)
         return _log_choices(x, known["size"]) if name == "log_carrier" else x
 
-    def evened(self, value: Array) -> Array:
-        """Return square roots."""
-        return np.sqrt(value)
-
-    def problem_with(self, value: AnyArray) -> str:
-        """Return what is wrong with numbers that are not counts."""
-        return no_counts(value)
-
 
 def _log_choices(x: Array, size: Array) -> Array:
     """Return the logarithm of the binomial coefficient of x + size - 1 and x."""
@@ -253,7 +244,7 @@ def _log_choices(x: Array, size: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Overdispersed:
+class Overdispersed(Batch):
     """Negative binomial distributions, to be drawn from and evaluated.
 
     Attributes
@@ -265,19 +256,9 @@ class Overdispersed:
     log_mean: Array
     size: Array
 
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        """Shape of the batch of distributions."""
-        return self.log_mean.shape
-
-    def __getitem__(self, index: Any) -> Overdispersed:
-        """Return the part of the batch at ``index``."""
-        return Overdispersed(self.log_mean[index], self.size[index])
-
     def sample(self, size: int | tuple[int, ...] | None, seed: int | np.random.Generator | None) -> AnyArray:
         """Return counts of shape size + batch."""
-        before = () if size is None else tuple(np.atleast_1d(size))
-        generator, shape = np.random.default_rng(seed), before + self.batch_shape
+        generator, shape = np.random.default_rng(seed), draw_shape(size, self.batch_shape)
         rate = np.exp(self.log_mean) * generator.standard_gamma(self.size, shape) / self.size
         return np.asarray(generator.poisson(rate))
 

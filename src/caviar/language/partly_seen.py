@@ -14,6 +14,7 @@ from .._typing import AnyArray, Array
 from ..families._by_moments import REALS
 from ..families._normal_interval import UNBOUNDED
 from .algebra import Predictor, as_predictor
+from .batches import Batch
 from .expected_slots import ExpectedSlots
 from .links import Answer, Hidden
 from .nodes import Expression, Indexed, Node, Part
@@ -377,7 +378,7 @@ def ends_of(value: Array, kind: AnyArray, until: AnyArray | None) -> tuple[Array
 
 
 @dataclass(frozen=True)
-class Recorded:
+class Recorded(Batch):
     """Recorded values of Normal numbers, to be drawn from and evaluated.
 
     Attributes
@@ -392,15 +393,6 @@ class Recorded:
     precision: Array
     censored: AnyArray
     until: AnyArray
-
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        """Shape of the batch of distributions."""
-        return self.mean.shape
-
-    def __getitem__(self, index: Any) -> Recorded:
-        """Return the part of the batch at ``index``."""
-        return Recorded(*(own[index] for own in (self.mean, self.precision, self.censored, self.until)))
 
     def sample(self, size: int | tuple[int, ...] | None, seed: int | np.random.Generator | None) -> Array:
         """Return true values of shape size + batch: a record that is censored would need the rule that censored it."""

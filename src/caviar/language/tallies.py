@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import gammaln, xlogy
 
 from .._typing import AnyArray, Array
+from ..families._base import draw_shape
+from .batches import Batch
 
 
 @dataclass(frozen=True)
-class Tallies:
+class Tallies(Batch):
     """Counts of n draws from each of a batch of probabilities.
 
     Attributes
@@ -26,20 +27,10 @@ class Tallies:
     trials: AnyArray
     probabilities: Array
 
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        """Shape of the batch of distributions."""
-        return self.probabilities.shape[:-1]
-
-    def __getitem__(self, index: Any) -> Tallies:
-        """Return the part of the batch at ``index``."""
-        return Tallies(self.trials[index], self.probabilities[index])
-
     def sample(self, size: int | tuple[int, ...] | None, seed: int | np.random.Generator | None) -> AnyArray:
         """Return counts of shape size + batch + (K,)."""
-        before = () if size is None else tuple(np.atleast_1d(size))
         generator = np.random.default_rng(seed)
-        return generator.multinomial(self.trials, self.probabilities, size=before + self.batch_shape)
+        return generator.multinomial(self.trials, self.probabilities, size=draw_shape(size, self.batch_shape))
 
     def log_density(self, value: AnyArray) -> Array:
         """Return the log-probability of counts (..., K); minus infinity where they do not sum to n."""

@@ -33,7 +33,7 @@ def stated_value(owner: Variable, name: str, stated: Any, values: Mapping[str, A
         addends = [_addend_value(owner, addend, values) for addend in stated.addends]
         return sum(addends[1:], start=addends[0])
     if isinstance(stated, WeightedSum):
-        return _weighted_sum_value(owner, stated, values)
+        return _weighted_sum_value(stated, values)
     if isinstance(stated, Diagonal):
         entries = _entries_value(owner, stated, values)
         return entries[..., None] * np.eye(entries.shape[-1])
@@ -115,7 +115,7 @@ def _steps_value(owner: Variable, slot: Slot, value: AnyArray, values: Mapping[s
     return laid_out(by_state, others, owner, labels)
 
 
-def _weighted_sum_value(owner: Variable, stated: WeightedSum, values: Mapping[str, Any]) -> AnyArray:
+def _weighted_sum_value(stated: WeightedSum, values: Mapping[str, Any]) -> AnyArray:
     """Return the matrix of each step, (N, D, D)."""
     weights = np.asarray(values[stated.weights.name])
     rows = np.asarray(known_value(stated.parts, values))

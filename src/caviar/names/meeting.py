@@ -284,7 +284,7 @@ def _labels(
         own = sequences_of_texts(value, name) if is_nested else None
         own = text_labels(value, name) if own is None else own
         if own is None and names is not None and all(map(_is_whole, names)):
-            own = whole_texts(value, name)
+            own = whole_texts(value)
         if own is not None:
             if names is None and known is not None:
                 raise DataError(

@@ -79,7 +79,7 @@ def group_effects(
     if order not in ("size", "first", "groups"):
         raise ParameterError(f"order must be 'size', 'first' or 'groups'; got {order!r}")
     figures = _figures(fitted, variable, level)
-    groups, effects = _groups(fitted, figures), list(_effects(figures))
+    groups, effects = _groups(figures), list(_effects(figures))
     groups = groups[: _n_groups(fitted, figures)]
     n_groups = len(groups)
     height = float(np.clip(0.19 * n_groups + 1.2, 2.2, 11.0))
@@ -129,7 +129,7 @@ def _n_groups(fitted: Any, figures: Figures) -> int:
     return figures.mean.shape[0] if own is None else len(own)
 
 
-def _groups(fitted: Any, figures: Figures) -> Sequence[str]:
+def _groups(figures: Figures) -> Sequence[str]:
     named = figures.names[0] if figures.names else None
     return list(map(str, range(figures.mean.shape[0]) if named is None else named))
 

@@ -20,7 +20,7 @@ from ..engine.rows.row_map import RowMap
 from ..families._marginals import Ends, Marginals, normal_marginals
 from ..language import Bernoulli, Categorical, Normal
 from ..names import Placed
-from .pandas_tables import along_rows
+from .pandas_tables import densities_along_rows
 from .sensitivity import Sensitivity, sensitivity_of
 from .shared_factors import Factored
 from .summary import Summary, summary_of
@@ -342,7 +342,7 @@ class LinearResponse:
             )
             with np.errstate(divide="ignore"):
                 found = np.log(shares[np.arange(len(labels)) if len(shares) > 1 else 0, labels])
-        return along_rows(np.where(np.isnan(values), 0.0, found), data, met.index, "log_density")
+        return densities_along_rows(np.where(np.isnan(values), 0.0, found), data, met.index)
 
     def between(self, one: str, i: AnyArray, other: str, j: AnyArray) -> Array | None:
         """Return the covariances of entries of two variables, by the positions of the entries; i and j broadcast.

@@ -39,16 +39,14 @@ def data_frame(columns: Mapping[str, Any], index: Any = None) -> Any:
     return pandas.DataFrame(dict(columns), index=index)
 
 
-def along_rows(values: Any, data: Any, index: Any, name: str) -> Any:
-    """Return numbers of the rows as a Series where the data are a whole table with an index.
+def densities_along_rows(values: Any, data: Any, index: Any) -> Any:
+    """Return the log density of each row as a Series where the data are a whole table with an index.
 
     A mapping of arrays gives an array, even if they have indices.
     """
-    return (
-        values
-        if index is None or isinstance(data, Mapping)
-        else _pandas().Series(values, index=index, name=name)
-    )
+    if index is None or isinstance(data, Mapping):
+        return values
+    return _pandas().Series(values, index=index, name="log_density")
 
 
 def _pandas() -> Any:

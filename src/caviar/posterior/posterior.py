@@ -45,7 +45,7 @@ from .evidence.asked import TellsEvidence
 from .integration.asked import Integrates
 from .linear_response import Responds
 from .new_rows import check_new_rows
-from .pandas_tables import along_rows
+from .pandas_tables import densities_along_rows
 from .prediction import (
     OfRows,
     OverPrecisions,
@@ -617,7 +617,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         problem, row_map = self._evaluator.bind(met.values)
         given = by_names(self.model.axes, self.names, given or {})
         found = predictive_densities(problem, {**self._factors, **points_at(problem, given)}, row_map)
-        return along_rows(found, data, met.index, "log_density")
+        return densities_along_rows(found, data, met.index)
 
     def diagnose(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, ClassVar, Self
@@ -13,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._errors import ParameterError
 from ...data.frames import refuse_other_rows
-from ...engine.ascent.status import Status
 from ...engine.binding.values import as_weights
 from ...posterior.pandas_tables import data_frame
 from ...posterior.posterior import Posterior
@@ -22,7 +20,7 @@ from .._arguments import as_generator, require_choice, require_number
 from .._declared import estimator
 from .._evidence import HasEvidence
 from .._fitted import Fitted, keep
-from .._mixture import UnsettledWarning
+from .._saveable import UNFINISHED
 from .columns import Rows
 from .design import COMMON, Encoding
 from .families import ORDINAL, RESIDUAL, Family, categories_of, family_of, trials_of
@@ -219,8 +217,8 @@ class MixedModel(HasEvidence):
         if self.family == "negative_binomial" and size is None:
             size = _best_size(lambda size: fitted(size, "mean_field").elbo)
         posterior = fitted(1.0 if size is None else float(size), self.uncertainty)
-        if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and self.max_iter > 0:
-            warnings.warn(f"MixedModel: {posterior.status.explanation}", UnsettledWarning, stacklevel=2)
+        if posterior.status in UNFINISHED and self.max_iter > 0:
+            self._tell_end(posterior)
         keep(
             self,
             n_rows_=len(response),

@@ -63,14 +63,7 @@ class JointColumns(JointForm):
     Tied, the columns of a component share one precision.
     """
 
-    def observe(
-        self,
-        name: str,
-        z: Label,
-        prior: ComponentPrior,
-        smallest_variance: ArrayLike | None = None,
-        component: Plate | None = None,
-    ) -> Variable:
+    def observe(self, name: str, z: Label, prior: ComponentPrior, component: Plate | None = None) -> Variable:
         """Return the rows, with Normal-Gammas above them."""
         component, feature = _plates(z, prior.mean.shape[-1], component)
         shape = _half(prior.df)
@@ -121,27 +114,20 @@ class JointColumns(JointForm):
 class IndependentColumns(Form):
     """The prior :math:`N(m_0, s_0^2)` of a mean whatever its precision, and q(mean) q(precision).
 
-    Parameters
-    ----------
-    is_tied
-        Whether the columns of a component share one precision.
+    Tied, the columns of a component share one precision.
     """
-
-    def __init__(self, *, is_tied: bool) -> None:
-        self.is_tied = is_tied
 
     def mean_precision(self, name: str, given: Any, scale: DataScale, n_components: int) -> Array:
         """Return precisions, (D,) or (K, D), or a number times those of the data."""
-        return _mean_precision(name, given, scale, n_components)
+        size = len(scale.mean)
+        if np.ndim(given) == 0:
+            return as_broadcast(name, given, (size,), "one number", above=0) / scale.unit**2
+        shape = (n_components, size) if np.ndim(given) == 2 else (size,)
+        return np.broadcast_to(
+            as_broadcast(name, given, shape, "one a column, or components by columns", above=0), shape
+        )
 
-    def observe(
-        self,
-        name: str,
-        z: Label,
-        prior: ComponentPrior,
-        smallest_variance: ArrayLike | None = None,
-        component: Plate | None = None,
-    ) -> Variable:
+    def observe(self, name: str, z: Label, prior: ComponentPrior, component: Plate | None = None) -> Variable:
         """Return the rows, with Normal means and Gamma precisions above them."""
         component, feature = _plates(z, prior.mean.shape[-1], component)
         shape = _half(prior.df)
@@ -150,7 +136,7 @@ class IndependentColumns(Form):
             "precision",
             shape[:, None] if shape.ndim and not self.is_tied else shape,
             prior.scale.rate(feature),
-            smallest_variance=smallest_variance,
+            smallest_variance=prior.smallest_variance,
             plates=component if self.is_tied else (component, feature),
         )
         return Normal(name, mean[z], precision[z], plates=(*z.plates, feature))
@@ -202,14 +188,7 @@ class KnownColumns(Form):
         meaning = "one number, one a column, or components by columns"
         return np.broadcast_to(as_broadcast(name, given, shape, meaning, above=0), shape)
 
-    def observe(
-        self,
-        name: str,
-        z: Label,
-        prior: ComponentPrior,
-        smallest_variance: ArrayLike | None = None,
-        component: Plate | None = None,
-    ) -> Variable:
+    def observe(self, name: str, z: Label, prior: ComponentPrior, component: Plate | None = None) -> Variable:
         """Return the rows, with Normal means above them."""
         component, feature = _plates(z, prior.mean.shape[-1], component)
         mean = Normal("mean", prior.mean, prior.mean_precision.state(), plates=(component, feature))
@@ -232,13 +211,3 @@ class KnownColumns(Form):
         """Return draws of the means, and the known covariances."""
         means = factors["mean"].sample(n_draws, seed=rng)
         return means, np.ones(means.shape[:2])
-
-
-def _mean_precision(name: str, given: Any, scale: DataScale, n_components: int) -> Array:
-    size = len(scale.mean)
-    if np.ndim(given) == 0:
-        return as_broadcast(name, given, (size,), "one number", above=0) / scale.unit**2
-    shape = (n_components, size) if np.ndim(given) == 2 else (size,)
-    return np.broadcast_to(
-        as_broadcast(name, given, shape, "one a column, or components by columns", above=0), shape
-    )

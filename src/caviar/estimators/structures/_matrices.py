@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..._typing import Array
 from ...densities import (
@@ -74,14 +73,7 @@ class JointMatrices(JointForm):
     Tied, all components share one precision matrix.
     """
 
-    def observe(
-        self,
-        name: str,
-        z: Label,
-        prior: ComponentPrior,
-        smallest_variance: ArrayLike | None = None,
-        component: Plate | None = None,
-    ) -> Variable:
+    def observe(self, name: str, z: Label, prior: ComponentPrior, component: Plate | None = None) -> Variable:
         """Return the rows, with a Normal-Wishart above them."""
         component = component or _component(z)
         theta = NormalWishart(
@@ -132,14 +124,8 @@ class JointMatrices(JointForm):
 class IndependentMatrices(Form):
     """The prior :math:`N(m_0, S_0)` of a mean whatever its precision, and q(mean) q(precision).
 
-    Parameters
-    ----------
-    is_tied
-        Whether all components share one precision matrix.
+    Tied, all components share one precision matrix.
     """
-
-    def __init__(self, *, is_tied: bool) -> None:
-        self.is_tied = is_tied
 
     def mean_precision(self, name: str, given: Any, scale: DataScale, n_components: int) -> Array:
         """Return the matrix itself, or a number times the inverse covariance of the data."""
@@ -150,14 +136,7 @@ class IndependentMatrices(Form):
         shapes = [(size, size), (n_components, size, size)]
         return as_positive_definite(name, given, shapes, "columns by columns, or such a matrix a component")
 
-    def observe(
-        self,
-        name: str,
-        z: Label,
-        prior: ComponentPrior,
-        smallest_variance: ArrayLike | None = None,
-        component: Plate | None = None,
-    ) -> Variable:
+    def observe(self, name: str, z: Label, prior: ComponentPrior, component: Plate | None = None) -> Variable:
         """Return the rows, with Normal means and Wishart precisions above them."""
         component = component or _component(z)
         mean = MultivariateNormal("mean", prior.mean, prior.mean_precision.state(), plates=component)
@@ -165,7 +144,7 @@ class IndependentMatrices(Form):
             "precision",
             prior.df,
             prior.scale.matrix(),
-            smallest_variance=smallest_variance,
+            smallest_variance=prior.smallest_variance,
             plates=() if self.is_tied else component,
         )
         return MultivariateNormal(name, mean[z], precision if self.is_tied else precision[z], plates=z.plates)

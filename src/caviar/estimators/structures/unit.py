@@ -9,10 +9,11 @@ import numpy as np
 from ..._errors import ParameterError
 from ..._typing import Array
 from .._data_scale import DataScale
-from ._columns import ColumnStructure, KnownColumns
+from ._columns import KnownColumns
+from .spherical import Spherical
 
 
-class Unit(ColumnStructure):
+class Unit(Spherical):
     """Every covariance matrix is the identity, which is known: ``covariances_`` are ones, shape (K,)."""
 
     name = "unit"
@@ -20,17 +21,9 @@ class Unit(ColumnStructure):
     independent: ClassVar = KnownColumns()
     is_known = True
 
-    def shape(self, n_components: int, n_features: int) -> tuple[int, ...]:
-        """Return (K,)."""
-        return (n_components,)
-
     def n_parameters(self, n_components: int, n_features: int) -> int:
         """Return 0."""
         return 0
-
-    def matrices(self, covariances: Array, n_components: int, n_features: int) -> Array:
-        """Return identity matrices."""
-        return covariances[:, None, None] * np.eye(n_features)
 
     def checked(self, name: str, given: Any, n_components: int, n_features: int) -> Array:
         """Refuse: there is nothing to give."""

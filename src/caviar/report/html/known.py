@@ -9,7 +9,7 @@ import numpy as np
 from ...estimators._components import column_names
 from .checks import Checks
 from .shared import Progress, Quality, Reproduce, Trust
-from .stated import StatedSubject
+from .stated import ABOUT_THE_MODEL, StatedSubject
 from .stated.pictures import Pictures
 from .stated.rows import Rows
 from .stated.statement import Statement
@@ -19,22 +19,10 @@ from .stated.variables import Variables
 class SequencesSubject(StatedSubject):
     """A hidden Markov model: the states along time come first."""
 
-    sections = (
-        Trust(),
-        Rows(),
-        Checks(),
-        Pictures(),
-        Variables(),
-        Statement(),
-        Quality(),
-        Progress(),
-        Reproduce(),
-    )
+    sections = (Trust(), Rows(), Checks(), *ABOUT_THE_MODEL)
 
     def heading(self) -> list[tuple[str, str]]:
-        hmm, fit = self.estimator, self.fit
-        facts = [("Fitted to", str(fit["source"]))] if fit["source"] else []
-        facts += [("Rows", "not recorded" if fit["rows"] is None else f"{fit['rows']:,}")]
+        hmm, facts = self.estimator, [*self.origin, ("Rows", self.n_rows)]
         sequences = self._n_sequences()
         facts += [] if sequences is None else [("Sequences", f"{sequences:,}")]
         return [*facts, ("Columns", f"{len(column_names(hmm)):,}"), ("States", f"{hmm.n_components_:,}")]

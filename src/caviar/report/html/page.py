@@ -29,6 +29,15 @@ _SCRIPTS = ("elements.js", "tables.js", "filters.js", "axes.js")
 """The scripts that those of the sections need."""
 
 
+_SUBJECTS = {
+    MixedModel: MixedModelSubject,
+    MixedMixture: MixedMixtureSubject,
+    HiddenMarkovModel: SequencesSubject,
+    LatentDirichletAllocation: TopicsSubject,
+}
+"""Estimator -> the subject of its page, where that is no mixture of Gaussians."""
+
+
 def gather(
     fitted: Any, data: Any = None, *, source: str | None = None, n_draws: int | None = None
 ) -> dict[str, Any]:
@@ -216,14 +225,9 @@ def _of_kind(fitted: Any, data: Any, source: str | None) -> Subject:
         raise ParameterError(
             f"a report is of a fitted estimator of caviar, or of a posterior; got {fitted!r:.200}. Call fit first"
         )
-    if isinstance(fitted, MixedModel):
-        return MixedModelSubject(fitted, data, source)
-    if isinstance(fitted, MixedMixture):
-        return MixedMixtureSubject(fitted, data, source)
-    if isinstance(fitted, HiddenMarkovModel):
-        return SequencesSubject(fitted, data, source)
-    if isinstance(fitted, LatentDirichletAllocation):
-        return TopicsSubject(fitted, data, source)
+    for kind, subject in _SUBJECTS.items():
+        if isinstance(fitted, kind):
+            return subject(fitted, data, source)
     is_mixture = hasattr(fitted, "means_") and hasattr(fitted, "weights_")
     return (MixtureSubject if is_mixture else StatedSubject)(fitted, data, source)
 

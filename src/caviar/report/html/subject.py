@@ -72,6 +72,16 @@ class Subject(ABC):
     def own_facts(self) -> dict[str, Any]:
         """Return the facts about the fit that depend on its kind."""
 
+    @property
+    def origin(self) -> list[tuple[str, str]]:
+        """What the model was fitted to, as figures at the head of the page; none where that was not kept."""
+        return [("Fitted to", str(self.fit["source"]))] if self.fit["source"] else []
+
+    @property
+    def n_rows(self) -> str:
+        """The number of rows of the fit, in words."""
+        return "not recorded" if self.fit["rows"] is None else f"{self.fit['rows']:,}"
+
     @abstractmethod
     def heading(self) -> list[tuple[str, str]]:
         """Return the figures at the head of the page, before the objective."""

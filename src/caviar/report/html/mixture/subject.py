@@ -161,7 +161,7 @@ class MixtureSubject(Subject):
         covariances = [("Covariances", str(fit["covariance_type"]))] if fit["covariance_type"] else []
         return [
             ("Fitted to", str(fit["source"] or nameless)),
-            ("Rows", "not recorded" if fit["rows"] is None else f"{fit['rows']:,}"),
+            ("Rows", self.n_rows),
             ("Columns", f"{len(fit['columns']):,}"),
             ("Components", f"{in_use}{fit['n_components']}"),
             *covariances,

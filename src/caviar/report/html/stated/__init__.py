@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .subject import MixedMixtureSubject, MixedModelSubject, StatedSubject
+from .subject import ABOUT_THE_MODEL, MixedMixtureSubject, MixedModelSubject, StatedSubject
 
-__all__ = ["MixedMixtureSubject", "MixedModelSubject", "StatedSubject"]
+__all__ = ["ABOUT_THE_MODEL", "MixedMixtureSubject", "MixedModelSubject", "StatedSubject"]

@@ -27,6 +27,9 @@ from .rows import Rows, rows_of
 from .statement import Statement
 from .variables import Variables
 
+ABOUT_THE_MODEL = (Pictures(), Variables(), Statement(), Quality(), Progress(), Reproduce())
+"""The sections that follow those about the result, where the result is known by name: states, effects, clusters."""
+
 
 class StatedSubject(Subject):
     """A posterior and its origin: data and arguments.
@@ -182,10 +185,9 @@ class StatedSubject(Subject):
         return words
 
     def heading(self) -> list[tuple[str, str]]:
-        posterior, fit = self.posterior, self.fit
-        plate = posterior.data_plate
+        posterior, plate = self.posterior, self.posterior.data_plate
         rows = "Documents" if self.vocabulary else "Rows" if plate is None else f"Rows ({plate.name})"
-        facts = [(rows, "not recorded" if fit["rows"] is None else f"{fit['rows']:,}")]
+        facts = [(rows, self.n_rows)]
         if self.vocabulary:
             n_topics, n_words = posterior["topics"].mean.shape
             used = len(self._topics)
@@ -198,7 +200,7 @@ class StatedSubject(Subject):
             learnt = [in_words(posterior.model.variables[name], self.shown_name) for name in posterior]
             facts += [("Learnt", ", ".join(learnt) or "nothing")]
             facts += [("Hidden, for each row", ", ".join(self.hidden))] if self.hidden else []
-        return [("Fitted to", str(fit["source"])), *facts] if fit["source"] else facts
+        return [*self.origin, *facts]
 
     def _call(self) -> str:
         """Return what fits the same model again."""
@@ -253,18 +255,7 @@ class MixedModelSubject(StatedSubject):
 
     estimator: Any
 
-    sections = (
-        Trust(),
-        Effects(),
-        Checks(),
-        Rows(),
-        Pictures(),
-        Variables(),
-        Statement(),
-        Quality(),
-        Progress(),
-        Reproduce(),
-    )
+    sections = (Trust(), Effects(), Checks(), Rows(), *ABOUT_THE_MODEL)
 
     def __init__(self, fitted: Any, data: Any, source: str | None) -> None:
         super().__init__(fitted, data, source)
@@ -283,11 +274,10 @@ class MixedModelSubject(StatedSubject):
         return {name: len(own) for name, own in self.estimator.groups_.items()}
 
     def heading(self) -> list[tuple[str, str]]:
-        model, fit = self.estimator, self.fit
+        model = self.estimator
         groups = [f"{size:,} of {name}" for name, size in self.group_sizes.items()]
-        facts = [("Fitted to", str(fit["source"]))] if fit["source"] else []
-        facts += [("Formula", model.formula), ("Family", model.family), ("Rows", f"{model.n_rows_:,}")]
-        return [*facts, *([("Groups", ", ".join(groups))] if groups else [])]
+        facts = [("Formula", model.formula), ("Family", model.family), ("Rows", f"{model.n_rows_:,}")]
+        return [*self.origin, *facts, *([("Groups", ", ".join(groups))] if groups else [])]
 
 
 class MixedMixtureSubject(StatedSubject):
@@ -295,21 +285,10 @@ class MixedMixtureSubject(StatedSubject):
 
     estimator: Any
 
-    sections = (
-        Trust(),
-        Profiles(),
-        Checks(),
-        Rows(),
-        Pictures(),
-        Variables(),
-        Statement(),
-        Quality(),
-        Progress(),
-        Reproduce(),
-    )
+    sections = (Trust(), Profiles(), Checks(), Rows(), *ABOUT_THE_MODEL)
 
     def heading(self) -> list[tuple[str, str]]:
-        mixture, fit = self.estimator, self.fit
+        mixture = self.estimator
         used = int((mixture.weights_ >= 0.005).sum())
         n_clusters = (
             f"{used:,}" if used == len(mixture.weights_) else f"{used:,} in use of {len(mixture.weights_):,}"
@@ -317,9 +296,7 @@ class MixedMixtureSubject(StatedSubject):
         kinds = [(mixture.kinds_.count(kind), kind) for kind in dict.fromkeys(mixture.kinds_)]
         several = {"number": "numbers", "category": "categories", "count": "counts"}
         columns = ", ".join(f"{count} {several[kind] if count > 1 else kind}" for count, kind in kinds)
-        facts = [("Fitted to", str(fit["source"]))] if fit["source"] else []
-        rows = "not recorded" if fit["rows"] is None else f"{fit['rows']:,}"
-        return [*facts, ("Rows", rows), ("Columns", columns), ("Clusters", n_clusters)]
+        return [*self.origin, ("Rows", self.n_rows), ("Columns", columns), ("Clusters", n_clusters)]
 
 
 def _check_data(posterior: Posterior, data: Any) -> None:
