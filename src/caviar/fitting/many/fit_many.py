@@ -35,10 +35,10 @@ log = logging.getLogger("caviar")
 _FEWEST = 3
 """Groups of a batch: fewer are fitted by themselves."""
 
-_CHECKED_OF, _MOST_CHECKED = 50, 4
+_CHECKED_OF, _MOST_CHECKED = 50, 3
 """Of so many groups of a batch one is fitted by itself as well, and no more than these in all."""
 
-_LOW, _SHARE_LOW = 0.02, 0.25
+_LOW, _SHARE_LOW = 0.02, 0.5
 """Nats a row by which a group ends low, and the share of those checked from which all are fitted one by one."""
 
 _LINES = 20
