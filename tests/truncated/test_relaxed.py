@@ -31,7 +31,9 @@ def test_each_component_goes_to_the_top_of_its_parabola():
 def test_an_update_that_grows_is_lengthened_as_far_as_may_be():
     place = Place(np.ones(2), np.ones(2))
     memory = Memory(Place(np.zeros(2), np.zeros(2)), Move(np.ones(2), np.ones(2)))
-    found = relaxed.step_lengths(memory, place, Move(np.array([2.0, 0.0]), np.array([2.0, 0.0])), np.arange(2), 2)
+    found = relaxed.step_lengths(
+        memory, place, Move(np.array([2.0, 0.0]), np.array([2.0, 0.0])), np.arange(2), 2
+    )
     np.testing.assert_allclose(found, [4.0, 1.0])
 
 
