@@ -13,6 +13,8 @@ from .proposals import Proposal, cuts_of
 
 _SAME = 0.01
 """Share of its rows by which a component may have changed and still be the same."""
+_ALIKE = 0.05
+"""The same for a cut that is only proposed: what it gains changes by about this share."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,12 @@ class Memory:
     _refused: list[tuple[str, list[_Component]]] = field(default_factory=list)
 
     def proposal_of(
-        self, kind: str, group: tuple[int, ...], responsibilities: Array
+        self, kind: str, group: tuple[int, ...], responsibilities: Array, same: float = _SAME
     ) -> tuple[bool, Proposal | None]:
         """Return whether a move of this kind of components like these was proposed before; and the proposal."""
         now = self._components(group, responsibilities)
         for known, proposal in self._proposed.get(kind, ()):
-            if self._are_same(known, now):
+            if self._are_same(known, now, same):
                 return True, proposal
         return False, None
 
@@ -66,7 +68,7 @@ class Memory:
         kind, every = f"cut {effort}", dict[int, Proposal | None]()
         size = responsibilities.shape[1]
         for k in range(size):
-            is_known, proposal = self.proposal_of(kind, (k,), responsibilities)
+            is_known, proposal = self.proposal_of(kind, (k,), responsibilities, _ALIKE)
             if is_known:
                 every[k] = None if proposal is None else replace(proposal, components=(k,))
         changed = [k for k in range(size) if k not in every]
@@ -90,11 +92,11 @@ class Memory:
     def _components(self, group: tuple[int, ...], responsibilities: Array) -> list[_Component]:
         return [self._component(responsibilities[:, k]) for k in group]
 
-    def _are_same(self, known: list[_Component], now: list[_Component]) -> bool:
-        return all(any(self._is_same(one, other) for other in known) for one in now)
+    def _are_same(self, known: list[_Component], now: list[_Component], same: float = _SAME) -> bool:
+        return all(any(self._is_same(one, other, same) for other in known) for one in now)
 
-    def _is_same(self, before: _Component, now: _Component) -> bool:
-        most = _SAME * now.mass
+    def _is_same(self, before: _Component, now: _Component, same: float) -> bool:
+        most = same * now.mass
         # the difference of the masses is the least that their rows can differ by, and settles most cases
         return abs(before.mass - now.mass) <= most and bool(
             self.weights @ np.abs(before.rows - now.rows) <= most

@@ -90,7 +90,8 @@ def cuts_of(mixture: Mixture, effort: tuple[int, int], some: Sequence[int] | Non
     best: dict[int, Cut] = {}
     for cut in mixture.cuts(effort[0], some):
         best.setdefault(cut.places[0], cut)
-    for cut in mixture.further(list(best.values()), effort[1]) if best else ():
+    several = mixture.further(list(best.values()), effort[1], together=some is not None) if best else []
+    for cut in several:
         k = cut.places[0]
         share = 1 / (1 + np.exp(np.clip(cut.natural[1] - cut.natural[0], -_LARGEST, _LARGEST)))
         of_halves = mixture.weights * mixture.shares[k] @ np.column_stack([share, 1 - share])

@@ -161,23 +161,25 @@ class Mixture:
     def cuts(self, each: int = _CUTS, some: Sequence[int] | None = None) -> list[Cut]:
         """Return components in halves, the best first: so many of each at the most, of some components or of all."""
         chosen = range(self.components.size) if some is None else some
-        return self._halved([((k, k), self.shares[k]) for k in chosen], each)
+        return self._halved([((k, k), self.shares[k]) for k in chosen], each, together=some is not None)
 
-    def further(self, cuts: Sequence[Cut], steps: int) -> list[Cut]:
-        """Return cuts after more updates of their halves."""
+    def further(self, cuts: Sequence[Cut], steps: int, *, together: bool = False) -> list[Cut]:
+        """Return cuts after more updates of their halves, which are found together as :meth:`_settled` says."""
         begun = []
         for own in cuts:
             first = _first_of(own.natural)
             whole = self.shares[list(set(own.places))].sum(axis=0)
             begun.append(replace(own, natural=np.stack([whole * first, whole * (1 - first)])))
-        return sorted(self._settled(begun, steps), key=lambda own: -own.gain)
+        return sorted(self._settled(begun, steps, together), key=lambda own: -own.gain)
 
     def recuts(self, merges: Sequence[Merge]) -> list[Cut]:
         """Return pairs of components cut into other halves, the best first."""
         pairs = ((own.into, own.taken) for own in merges)
         return self._halved([(pair, self.shares[pair[0]] + self.shares[pair[1]]) for pair in pairs])
 
-    def _halved(self, wholes: Sequence[tuple[tuple[int, int], Array]], each: int = _CUTS) -> list[Cut]:
+    def _halved(
+        self, wholes: Sequence[tuple[tuple[int, int], Array]], each: int = _CUTS, *, together: bool = False
+    ) -> list[Cut]:
         """Return halves, the best first, of what is cut: the places of both halves, and the rows that they take."""
         found: list[Cut] = []
         for places, share in wholes:
@@ -186,7 +188,7 @@ class Mixture:
                 first = np.full(len(share), 0.5)
                 first[inside] = half
                 found.append(Cut(places, 0.0, np.stack([first * share, (1 - first) * share])))
-        return sorted(self._settled(found, _STEPS), key=lambda own: -own.gain) if found else []
+        return sorted(self._settled(found, _STEPS, together), key=lambda own: -own.gain) if found else []
 
     def swapped(self, swaps: Sequence[Swap]) -> AscentState:
         """Return the state after swaps of different components: what rows say then, and the globals after that."""
@@ -200,9 +202,16 @@ class Mixture:
         moved = updated_globals(updated_globals(self._given(self.state, natural)))
         return begin(moved.problem, moved.q, moved.rows)
 
-    def _settled(self, cuts: Sequence[Cut], steps: int) -> list[Cut]:
-        """Return cuts whose rows are given to the halves, after a few updates of these."""
-        places = self._seats(np.array([own.places for own in cuts]).T.ravel())
+    def _settled(self, cuts: Sequence[Cut], steps: int, together: bool = False) -> list[Cut]:
+        """Return cuts whose rows are given to the halves, after a few updates of these.
+
+        An update takes as long for a half in one place as for one in each. So of components that are alike, halves of a
+        few can be found ``together``, in the places of all. From a point that is far from them a few digits are lost,
+        which does not matter for what they gain.
+        """
+        places = np.array([own.places for own in cuts]).T.ravel()
+        if together:
+            places = np.arange(len(places)) % self.components.size
         taken = np.stack([own.natural for own in cuts], axis=1)
         whole, natural, costs = taken.sum(axis=0), taken, np.zeros(places.shape)
         for _ in range(steps):
@@ -215,16 +224,6 @@ class Mixture:
         return [
             replace(own, gain=float(gains[i]), natural=natural[:, i].copy()) for i, own in enumerate(cuts)
         ]
-
-    def _seats(self, places: AnyArray) -> AnyArray:
-        """Return components in whose places halves are found: an update takes as long for one of them as for all.
-
-        Where components are alike, and measured from one point, halves of a few are found in the places of all.
-        """
-        is_alike = self.cost is not None and not self.state.problem.rows.has_centres
-        if not is_alike or 2 * len(set(places.tolist())) > self.components.size:
-            return places
-        return np.arange(len(places)) % self.components.size
 
     def _near(self) -> list[tuple[int, int]]:
         """Return pairs of components, the smaller one first: those that most rows of one would go to without it."""
