@@ -29,8 +29,13 @@ _PASSES, _OPERATIONS = 60, 2e9
 _LEVEL, _OFF = 0.9, 0.02
 """Of intervals, and how far from it the share of weighted draws in one is, beyond its error, where draws are shown."""
 
-_SHOWN_DRAWS = 4_000
-"""Weighted draws that are shown, at most."""
+_SHOWN_DRAWS, _FEWEST_SHOWN = 4_000, 1_000
+"""Weighted draws that are shown, at most and at least."""
+
+_FEW_DRAWS = (
+    "They are in doubt: their 90% intervals contain too few or too many weighted draws. "
+    "posterior.importance_sample(data) has better ones."
+)
 
 _POOR_WEIGHTS = "They are in doubt: few draws have much of the weight. Sample instead."
 
@@ -146,6 +151,8 @@ def drawn_if_better(posterior: Any, pending: Any, response: Any, shown: Widths) 
     sample = drawn(n_draws_of_little_cost(problem, row_map.source.n_rows, _SHOWN_DRAWS))
     if not _is_off(sample, posterior, shown, errors=1.0):
         return shown
+    if len(sample.weights) < _FEWEST_SHOWN:
+        return shown if shown.doubt else shown.doubted(_FEW_DRAWS)
     found = Drawn.of(sample, {name: posterior[name] for name in posterior}, shown)
     return found if sample.is_usable else found.doubted(_POOR_WEIGHTS)
 
