@@ -272,7 +272,7 @@ def test_intervals_that_leave_out_a_part_of_the_posterior_of_a_mixture_are_those
     assert fit.uncertainty == "importance_sampling"
     assert "weighted draws (effectively" in fit.interval_remark
     assert "doubt" not in fit.interval_remark
-    assert 0.83 < least_share(fit, draws)
+    assert least_share(fit, draws) > 0.83
     corrected = model.fit(data, seed=0, tol=1e-9, max_iter=3000, uncertainty="second_order")
     assert least_share(corrected, draws) < 0.8
     np.testing.assert_allclose(np.sort(fit.mean("mean")), draws[:, 0].mean(axis=0), atol=0.15)
@@ -291,7 +291,7 @@ def test_draws_with_poor_weights_are_in_doubt():
 
 
 @pytest.mark.parametrize("n", [amount(1_500, 10_000)])
-@pytest.mark.parametrize(("rows", "sep", "seed"), [(300, 4.0, 3), (100, 6.0, 2)])
+@pytest.mark.parametrize(("rows", "sep", "seed"), [(300, 5.0, 3), (100, 6.0, 2)])
 def test_right_intervals_of_a_mixture_are_not(rows, sep, seed, n):
     model, data = two_components(rows, sep, seed)
     fit = model.fit(data, seed=0, tol=1e-9, max_iter=3000)

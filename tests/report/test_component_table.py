@@ -115,9 +115,9 @@ def test_maximum_likelihood_gives_points_without_intervals():
         np.testing.assert_allclose(np.square(row.standard_deviation), np.diagonal(mixture.covariances_[k]))
 
 
-@pytest.mark.parametrize(("n_components", "shown"), [(2, "second_order"), (3, "linear_response")])
+@pytest.mark.parametrize(("n_components", "shown"), [(2, "second_order"), (3, "importance_sampling")])
 def test_intervals_are_those_of_the_posterior(n_components, shown):
-    """To second order, unless a correction is too large, as with one component too many."""
+    """To second order, or those of weighted draws, as with one component too many."""
     mixture = cv.BayesianGaussianMixture(n_components, random_state=0).fit(FAITHFUL)
     posterior = mixture.posterior_
     weights, means = intervals(component_table(mixture, level=0.9))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import Array
-from ._uncertainty import mean_marginal, weight_interval
+from ._uncertainty import mean_interval, weight_interval
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,7 @@ class Component:
 def components_of_gaussians(estimator: Any, level: float) -> list[Component]:
     """Return what the fit of a mixture of Gaussians says about each component."""
     means = means_of(estimator)
-    marginal = mean_marginal(estimator)
-    of_means = None if marginal is None else marginal.interval(level)
+    of_means = mean_interval(estimator, level)
     of_weights = weight_interval(estimator, level)
     spreads = np.sqrt(np.diagonal(covariances_of(estimator), axis1=1, axis2=2))
     return [

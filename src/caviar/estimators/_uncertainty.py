@@ -6,7 +6,7 @@ If the posterior shows linear response, they have its standard deviations; to se
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -136,7 +136,7 @@ def mean_marginal(estimator: Any) -> MeanMarginal | None:
     own, shown = _of_factors(estimator), _shown(estimator)
     if shown is None:
         return own
-    means, sds = shown
+    means, sds = shown.mean, shown.sd
     if own is None:
         return MeanMarginal(means, _diagonal(sds**2), np.full(sds.shape, np.inf))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -147,28 +147,42 @@ def mean_marginal(estimator: Any) -> MeanMarginal | None:
     return MeanMarginal(means, own.shape * ratio[:, :, None] * ratio[:, None, :], own.df)
 
 
-def _shown(estimator: Any) -> tuple[Array, Array] | None:
-    """Return means and standard deviations of the locations beyond mean field, (K, D) each; None if none are shown."""
+def _shown(estimator: Any, level: float = 0.95) -> Any:
+    """Return the figures of the locations beyond mean field, with (K, D) entries; None if none are shown."""
     posterior = estimator.posterior_
     name = next((name for name in ("theta", "mean") if name in posterior), None)
     if name is None or posterior.uncertainty == "mean_field":
         return None
-    own = posterior.marginals(name)[0]
+    own = posterior.marginals(name, level)[0]
     shape = len(estimator.means_), -1
-    return None if own.sd is None else (np.reshape(own.mean, shape), np.reshape(own.sd, shape))
+    if own.sd is None:
+        return None
+    lower, upper = (None if end is None else np.reshape(end, shape) for end in (own.lower, own.upper))
+    return replace(
+        own, mean=np.reshape(own.mean, shape), sd=np.reshape(own.sd, shape), lower=lower, upper=upper
+    )
 
 
 def mean_interval(estimator: Any, level: float) -> tuple[Array, Array] | None:
     """Return the ends of the credible interval of each mean, two arrays (K, D); None of points without any."""
     marginal = mean_marginal(estimator)
-    return None if marginal is None else marginal.interval(level)
+    if marginal is None:
+        return None
+    lower, upper = marginal.interval(level)
+    shown = _shown(estimator, level)
+    if shown is None or shown.lower is None or shown.upper is None:
+        return lower, upper
+    # known means have no interval
+    return np.where(np.isnan(shown.lower), lower, shown.lower), np.where(
+        np.isnan(shown.upper), upper, shown.upper
+    )
 
 
 def mean_sds(estimator: Any) -> Array | None:
     """Return the standard deviations of the means, (K, D), 0 of known ones; None of points without standard errors."""
     own, shown = _of_factors(estimator), _shown(estimator)
     if shown is not None:
-        return np.nan_to_num(shown[1], nan=0.0, posinf=np.inf)
+        return np.nan_to_num(shown.sd, nan=0.0, posinf=np.inf)
     if own is None:
         return None
     with np.errstate(invalid="ignore", divide="ignore"):

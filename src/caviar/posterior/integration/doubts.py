@@ -26,12 +26,16 @@ _WIDEST = 3
 _PASSES, _OPERATIONS = 60, 2e9
 """Passes of a fit, about, and the operations up to which one is made to tell how far means move: about two seconds."""
 
-_LEVEL, _CONTAINED = 0.9, 0.86
-"""Of intervals, and the share of weighted draws in one, with its standard error, below which it is told. In mixtures of
-two components these intervals contain less than 80% of a sampler's draws, and no others less than 70%."""
+_LEVEL, _OFF = 0.9, 0.02
+"""Of intervals, and how far from it the share of weighted draws in one is, beyond its error, where draws are shown."""
 
-_SHOWN_DRAWS = 4_000
-"""Weighted draws that are shown, at most."""
+_SHOWN_DRAWS, _FEWEST_SHOWN = 4_000, 1_000
+"""Weighted draws that are shown, at most and at least."""
+
+_FEW_DRAWS = (
+    "They are in doubt: their 90% intervals contain too few or too many weighted draws. "
+    "posterior.importance_sample(data) has better ones."
+)
 
 _POOR_WEIGHTS = "They are in doubt: few draws have much of the weight. Sample instead."
 
@@ -119,7 +123,7 @@ def doubt_of_series(posterior: Any, pending: Any, response: Any, shown: Widths) 
 
 
 def drawn_if_better(posterior: Any, pending: Any, response: Any, shown: Widths) -> Widths:
-    """Return figures of weighted draws for a mixture of few rows, if intervals contain too few of these.
+    """Return figures of weighted draws for a mixture of few rows, if intervals contain too few or too many of these.
 
     The draws are those of importance sampling, whose proposal reaches further than the intervals. Where their weights
     are poor, they tell little, and what they tell counts the less.
@@ -142,28 +146,38 @@ def drawn_if_better(posterior: Any, pending: Any, response: Any, shown: Widths) 
             pending.data, response, n_draws, 0, pending.sample_weight, is_asked=False
         )
 
-    sample = drawn(n)
-    least = min(_share_inside(sample, name, posterior[name], shown) for name in shown.sds)
-    error = np.sqrt(least * (1.0 - least) / sample.effective_draws)
-    if least + error >= _CONTAINED:
+    if not _is_off(drawn(n), posterior, shown, errors=0.0):
         return shown
     sample = drawn(n_draws_of_little_cost(problem, row_map.source.n_rows, _SHOWN_DRAWS))
+    if not _is_off(sample, posterior, shown, errors=1.0):
+        return shown
+    if len(sample.weights) < _FEWEST_SHOWN:
+        return shown if shown.doubt else shown.doubted(_FEW_DRAWS)
     found = Drawn.of(sample, {name: posterior[name] for name in posterior}, shown)
     return found if sample.is_usable else found.doubted(_POOR_WEIGHTS)
 
 
-def _share_inside(sample: Any, name: str, factor: Any, shown: Uncertainty) -> float:
-    """Return the probability of weighted draws inside the interval of an entry of a variable, the least of all."""
-    least = 1.0
+def _is_off(sample: Any, posterior: Any, shown: Widths, errors: float) -> bool:
+    """Return whether an interval contains too little or too much of weighted draws, by so many standard errors."""
+    error = errors * np.sqrt(_LEVEL * (1.0 - _LEVEL) / sample.effective_draws)
+    for name in shown.sds:
+        shares = _shares_inside(sample, name, posterior[name], shown)
+        if (np.abs(shares - _LEVEL) > _OFF + error).any():
+            return True
+    return False
+
+
+def _shares_inside(sample: Any, name: str, factor: Any, shown: Uncertainty) -> Array:
+    """Return the probabilities of weighted draws inside the intervals of the entries of a variable."""
+    found = [np.zeros(0)]
     for own in shown.marginals(name, factor, (0.5 - _LEVEL / 2, 0.5 + _LEVEL / 2)):
         values = sample._of(name + own.part)
         if own.lower is None or own.upper is None or np.shape(own.lower) != values.shape[1:]:
             # points, and what is shared along a plate
             continue
         is_inside = (values >= own.lower) & (values <= own.upper)
-        shares = np.tensordot(sample.weights, is_inside, axes=1)[np.isfinite(own.lower)]
-        least = min(least, float(np.min(shares, initial=1.0)))
-    return least
+        found.append(np.tensordot(sample.weights, is_inside, axes=1)[np.isfinite(own.lower)])
+    return np.concatenate([np.ravel(own) for own in found])
 
 
 def _moved(posterior: Any, told: Any, name: str, shown: Uncertainty) -> float:
