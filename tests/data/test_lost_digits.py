@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import xarray
 
 import caviar as cv
 from caviar.data.lost_digits import lost_digits, refuse_lost_digits
@@ -182,6 +183,8 @@ def test_fits_refuse_them(name: str) -> None:
 
 
 COLLECTIONS = {
+    "xarray": lambda low: xarray.DataArray(np.c_[SMALL + low, SMALL]),
+    "xarray of chunks": lambda low: xarray.DataArray(np.c_[SMALL + low, SMALL]).chunk(40),
     "array": lambda low: dask.array.from_array(np.c_[SMALL + low, SMALL], chunks=(30, 1)),
     "frame": lambda low: dask.dataframe.from_pandas(
         pd.DataFrame({"a": SMALL + low, "b": OTHER}), npartitions=3
@@ -194,7 +197,7 @@ COLLECTIONS = {
 
 @pytest.mark.parametrize("kind", COLLECTIONS)
 @pytest.mark.parametrize("sign", [1, -1])
-def test_collections_of_dask(kind: str, sign: int) -> None:
+def test_collections_of_dask_and_xarray(kind: str, sign: int) -> None:
     with pytest.raises(cv.DataError, match=r"column ('a'|0 of X) has \d+ different values"):
         cv.GaussianMixture(1).fit(COLLECTIONS[kind](sign * 10**18))
     fit = cv.GaussianMixture(1).fit(COLLECTIONS[kind](sign * 10**15))

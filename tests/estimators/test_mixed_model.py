@@ -290,7 +290,9 @@ def test_rows_without_a_group_are_averaged_over_the_population(as_texts):
 
 
 def test_rooms_may_be_new_in_known_schools():
-    model = cv.MixedModel("y ~ x + (1 | school/room)", uncertainty="mean_field", random_state=0).fit(schools())
+    model = cv.MixedModel("y ~ x + (1 | school/room)", uncertainty="mean_field", random_state=0).fit(
+        schools()
+    )
     told = model.predict({"x": [0.0] * 3, "school": ["Adams", "Adams", "Zuse"], "room": [0, 9, 0]})
     assert list(model.ranef()["1 | school:room"]["group"][:2]) == ["Adams:0", "Adams:1"]
     school, room = (model.posterior_[name].mean for name in ("1 | school", "1 | school:room"))

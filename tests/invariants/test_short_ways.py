@@ -12,7 +12,7 @@ from caviar.engine.ascent.problem import statistics_of
 from caviar.engine.design.keys import ColumnKey
 from caviar.engine.rows import subsample
 from caviar.engine.rows.row_map import RowMap
-from caviar.engine.starts.factors.swept import _of_rows_alone
+from caviar.engine.starts.factors.swept import _as_before, _order_of_sweep
 from caviar.execution import Threads
 from caviar.fitting.model import assembled
 from caviar.lazy.moments import moments
@@ -63,7 +63,7 @@ def test_globals_of_rows_alone_have_the_same_update_whatever_the_other_globals_a
     model = cv.models.gaussian_mixture(2, 2)
     rows = cv.datasets.load_faithful().values
     problem = assembled(model, {"x": rows}, ())
-    alone = _of_rows_alone(problem)
+    alone = _as_before(problem, _order_of_sweep(problem)[0])
     assert {variable.name for variable in alone} == {"weights"}
     posteriors = [model.fit({"x": rows}, seed=seed, max_iter=seed) for seed in (1, 2)]
     found = []

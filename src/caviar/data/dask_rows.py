@@ -27,13 +27,22 @@ def dask_rows(value: Any) -> DaskRows:
     DataError
         If it is no such collection, or does not hold numbers.
     """
-    if hasattr(value, "chunks") and hasattr(value, "blocks"):
+    if _is_array(value):
         return _array_rows(value)
-    if hasattr(value, "partitions") and hasattr(value, "map_partitions"):
+    if is_collection(value):
         return _frame_rows(value)
     raise DataError(
         f"expected a Dask array, DataFrame or Series; got {type(value).__name__}, so compute it first"
     )
+
+
+def is_collection(value: Any) -> bool:
+    """Whether it is a Dask array, DataFrame or Series."""
+    return _is_array(value) or (hasattr(value, "partitions") and hasattr(value, "map_partitions"))
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "chunks") and hasattr(value, "blocks")
 
 
 def _array_rows(value: Any) -> DaskRows:
@@ -74,7 +83,7 @@ def chunks_of_large_integers(value: Any, limit: int) -> Iterator[Any]:
     limit
         The largest number, apart from its sign, for which no chunk is yielded.
     """
-    whole = _Collection(value, is_array=hasattr(value, "chunks") and hasattr(value, "blocks"))
+    whole = _Collection(value, is_array=_is_array(value))
     if whole.is_array or value.ndim == 1:
         wide = value if _has_64_bits(value.dtype) else None
     else:

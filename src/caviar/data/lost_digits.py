@@ -13,7 +13,7 @@ import numpy as np
 from .._errors import DataError
 from .._typing import AnyArray
 from ..files.naming import named
-from .dask_rows import chunks_of_large_integers
+from .dask_rows import chunks_of_large_integers, is_collection
 
 LARGEST_WHOLE = 2**53
 """Whole numbers up to this one are numbers of double precision."""
@@ -39,10 +39,13 @@ def refuse_lost_digits(value: Any, name: str, places: Container[int] | None = No
     DataError
         If so. Whole numbers up to 2**53 and numbers of double precision are never refused.
     """
-    if hasattr(value, "__dask_graph__"):
-        for chunk in chunks_of_large_integers(value, LARGEST_WHOLE):
-            refuse_lost_digits(chunk, name, places)
-        return
+    if not isinstance(value, np.ndarray):
+        if type(value).__module__.split(".")[0] == "xarray":
+            value = getattr(value, "data", None)
+        if is_collection(value):
+            for chunk in chunks_of_large_integers(value, LARGEST_WHOLE):
+                refuse_lost_digits(chunk, name, places)
+            return
     for what, column in _columns(value, name, places):
         found = _lost(column)
         if found is not None:

@@ -53,7 +53,6 @@ from .prediction import (
     Residuals,
     nothing_left,
     numbers_later,
-    over_precisions,
     predicted,
     predicted_along_chains,
     residuals_of,
@@ -127,8 +126,6 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
     _shared: SharedFactors = SharedFactors()
     _compiled: GivenGlobals | None = None
     """For complete rows, once these were asked for; see :meth:`_local_of_complete`."""
-    _over: tuple[Source, OverPrecisions | None] | None = None
-    """What predictions are integrated over, with where the figures shown then came from."""
 
     def __init__(
         self,
@@ -414,14 +411,6 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         Prediction(mean=[4.1379, 0.    ], standard_deviation=[1.0545, 0.5   ])
         """
         return self._predicted(data, self._shared.beside(self._factors, ()), over=self._over_precisions)
-
-    @property
-    def _over_precisions(self) -> OverPrecisions | None:
-        """What is known given values of the precisions that predictions are integrated over; None if they are not."""
-        if self._over is None or self._over[0] is not self._uncertainty:
-            found = over_precisions(self)
-            self._over = self._uncertainty, found
-        return self._over[1]
 
     def residuals(self, data: Any, variable: str | None = None) -> Residuals:
         """Return the residuals of an observed variable: observed values minus their predictions.

@@ -214,8 +214,9 @@ def _coefficients(model: Any, factors: Mapping[str, Any], noise: Gamma) -> _Coef
         if others or variable.stated.get("precision") is not first or first is noise:
             return None
         precisions[first.name] = factors.get(first.name)
-    means = {name: getattr(own, "mean", None) for name, own in precisions.items()}
-    means[noise.name] = getattr(factors.get(noise.name), "mean", None)
+    precisions[noise.name] = factors.get(noise.name)
+    if not all(isinstance(own, families.Gamma | families.Wishart) for own in precisions.values()):
+        return None
     found, stated = dict[str, Any](), dict[str, Sequence[Variable]]()
     for name, factor in factors.items():
         names = factor.names if isinstance(factor, SharedFactor) else [name]
@@ -225,10 +226,8 @@ def _coefficients(model: Any, factors: Mapping[str, Any], noise: Gamma) -> _Coef
         if not set(names) <= above or factor.learnt is not factor or any(flat) != all(flat):
             return None
         found[name], stated[name] = factor, [] if all(flat) else [variables[own] for own in names]
-    kinds = [factors.get(noise.name), *precisions.values()]
-    if not found or not all(isinstance(own, families.Gamma | families.Wishart) for own in kinds):
-        return None
-    return _Coefficients(found, stated, means)
+    means = {name: own.mean for name, own in precisions.items()}
+    return _Coefficients(found, stated, means) if found else None
 
 
 def _matters(factors: Mapping[str, Any], coefficients: _Coefficients) -> bool:
