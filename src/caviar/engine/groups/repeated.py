@@ -15,7 +15,7 @@ import numpy as np
 from ..._typing import AnyArray
 from ...language import Axis, Constant, Plate, Variable
 from ...language.replication import replicated
-from ...lazy.rows import in_memory
+from ...lazy.rows import LazyRows
 from ..ascent.problem import Problem
 from ..binding.bound_model import BoundModel
 from ..binding.coordinates import Coordinates, Group, coordinates_of
@@ -90,7 +90,7 @@ def _evidence(
     if isinstance(new, Constant):
         return Observed(new.value)
     if old.name not in rows:
-        return Observed(_in_front(in_memory(own.values), size), _in_front(own.observed, size))
+        return Observed(_in_front(own.values, size), _in_front(own.observed, size))
     values, seen = rows[old.name], None
     if is_there is not None:
         shape = values.shape[: len(new.plates)]
@@ -99,8 +99,10 @@ def _evidence(
 
 
 def _in_front(array: Any, size: int) -> Any:
-    """Return an array that each group has, (G, ...)."""
-    return None if array is None else np.broadcast_to(array, (size, *array.shape))
+    """Return an array that each group has, (G, ...); of rows that are read in blocks the first stands for all of them."""
+    if array is None:
+        return None
+    return np.broadcast_to(array[:1] if isinstance(array, LazyRows) else array, (size, *array.shape))
 
 
 def _group(own: Group, copies: Mapping[Any, Any], plates: Mapping[str, Plate], plate: Plate) -> Group:
