@@ -1,4 +1,4 @@
-"""Standard deviations and intervals of a posterior that is integrated over some of its globals, or of weighted draws."""
+"""Figures of a posterior that is integrated over some of its globals, and those of weighted draws."""
 
 from __future__ import annotations
 
