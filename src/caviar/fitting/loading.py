@@ -16,8 +16,7 @@ from ..language import Categorical, Plate, Variable
 from ..names import Names
 from ..posterior.documents import factor_of_document, shared_of_document
 from ..posterior.documents.shapes import Sizes
-from ..posterior.integration.drawn import Drawn
-from ..posterior.integration.shown import Integrated
+from ..posterior.integration.shown import Drawn, Integrated
 from ..posterior.posterior import Posterior
 from ..posterior.shared_factors import SharedFactors
 from ..posterior.uncertainty.known import Corrected, MeanField, Uncertainty, Widths

@@ -11,8 +11,8 @@ from ...engine.evaluation.given_by_passes import has_one_mode, operations_of_a_p
 from ...engine.response.cost import is_worth_a_series, n_draws_of_little_cost
 from ..uncertainty.known import Uncertainty, Widths
 from .at_once import means_of, separating_of
-from .drawn import Drawn
 from .lattice_of_fits import MOST_DIMENSIONS
+from .shown import Drawn
 
 _MOVED = 0.25
 """Standard deviations from which on a mean that moves is told."""
