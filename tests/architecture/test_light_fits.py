@@ -55,7 +55,7 @@ class Calls:
 
 
 @pytest.mark.parametrize(
-    ("estimator", "most"), [(cv.BayesianGaussianMixture, 1908), (cv.GaussianMixture, 1495)]
+    ("estimator", "most"), [(cv.BayesianGaussianMixture, 1910), (cv.GaussianMixture, 1497)]
 )
 def test_all_but_the_ascent_of_a_fit_is_few_calls(
     estimator: Any, most: int, monkeypatch: pytest.MonkeyPatch
