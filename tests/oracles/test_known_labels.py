@@ -140,7 +140,7 @@ def test_rows_that_are_read_in_blocks_give_the_same(leaf, tmp_path):
 @pytest.mark.parametrize("leaf", ["Normal", "Bernoulli"])
 def test_new_rows_may_have_pairs_that_the_fit_has_not_seen(leaf):
     data = rows_of(leaf, 400, np.random.default_rng(4))
-    posterior = two_labels(leaf).fit(data)
+    posterior = two_labels(leaf).fit(data, uncertainty="mean_field")
     i, j = (grid.ravel() for grid in np.meshgrid(range(30), range(40)))
     mean = posterior["a"].mean[i] + posterior["b"].mean[j]
     predicted = posterior.predict({"i": i, "j": j})["y"].mean

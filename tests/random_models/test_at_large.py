@@ -19,3 +19,17 @@ def test_models_with_links_tables_effects_and_chains(part: int):
                 check(seed)
             except Exception as error:
                 raise AssertionError(f"the model of seed {seed}: {error}") from error
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(401218, id="vectors with ARD, looked up by two labels"),
+        pytest.param(401285, id="a chain with a diagonal of unknown noise, times weights"),
+    ],
+)
+def test_models_that_had_failed(seed: int):
+    """Found by runs through other seeds: these fits ended with an error of a shape or a key."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert "elbo anew" in check(seed)

@@ -249,12 +249,12 @@ class Formula:
             # axes that only the target has: the derivative is the same all along them
             stretched = tuple(slice(None) if axis in present else None for axis in axes)
             made = _then(made, lambda found: found[stretched])
-        gather, own = self.gather, self.factors[position].axes
+        gather, own, ends = self.gather, self.factors[position].axes, target.axes
         if gather is not None and gather.axis is not keep and not gather.labels.keys().isdisjoint(own):
-            made = _then(made, partial(gather.put, axes=(*kept, *own), size=self.size))
-        if len(set(target.axes)) == len(target.axes):
+            made, ends = _then(made, partial(gather.put, axes=(*kept, *own), size=self.size)), own
+        if len(set(ends)) == len(ends):
             return made
-        return _then(made, Diagonals.of(target.axes, self.size).of_derivative)
+        return _then(made, Diagonals.of(ends, self.size).of_derivative)
 
     def _multiple(self, other: Factor, target: Factor) -> Callable[[Array], Evaluation]:
         """Return what makes, of the constant, what multiplies one operand by it, where nothing is summed over.

@@ -122,8 +122,9 @@ def _along_steps(found: LowRank, rows: AnyArray, n_rows: int) -> LowRank:
 
 def _width_of_steps(problem: Problem, chain: LinearGaussianChain, scores: Array) -> float | None:
     """Return the unit of scores in which their steps vary as the noise of the chain does; None where that is learnt."""
-    noise = chain.slots["noise_precision"]
-    if not isinstance(noise.node, Constant) or noise.index is not None or len(scores) < 2:
+    # a diagonal of unknown numbers has another slot
+    noise = chain.slots.get("noise_precision")
+    if noise is None or not isinstance(noise.node, Constant) or noise.index is not None or len(scores) < 2:
         return None
     precision = problem.bound.values_of(noise.node)
     is_matrix = noise.role.rank == 2
