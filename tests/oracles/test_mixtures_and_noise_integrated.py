@@ -67,7 +67,7 @@ def test_components_with_a_precision_each_share_no_scale(eyes):
     mean = cv.Normal("mean", 540.0, 1 / 20.0**2, plates=component)
     tau = cv.Gamma("tau", 2.0, 20.0, plates=component)
     model = cv.Model(cv.Normal("y", mean[z], tau[z], plates=OBS))
-    assert model.fit(eyes, seed=0).uncertainty == "second_order"
+    assert model.fit(eyes, seed=0).uncertainty in ("second_order", "importance_sampling")
     with pytest.warns(cv.CaviarWarning, match="'integrated' is not available"):
         model.fit(eyes, seed=0, uncertainty="integrated")
 
