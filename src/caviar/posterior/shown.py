@@ -13,7 +13,6 @@ from .._errors import ModelError, ParameterError
 from .._typing import Array
 from ..engine.starts.restarts import distinct_ends, told_ends
 from ..families._marginals import Marginals
-from .prediction import OverPrecisions, over_precisions
 from .summary import Summary, summary_of
 from .uncertainty.known import HEAVY, SHOWN, MeanField, Source, Tell, Uncertainty, ends_of
 
@@ -29,8 +28,6 @@ class ShowsUncertainty(ABC):
     _n_iter_before: int = 0
     """Iterations of the fits that this one continues."""
     _uncertainty: Source = MeanField()
-    _over: tuple[Source, OverPrecisions | None] | None = None
-    """What predictions are integrated over, with where the figures shown then came from."""
     _evaluator: Any
     """It binds the model to data, and says whether the prior was an earlier posterior."""
 
@@ -224,15 +221,6 @@ class ShowsUncertainty(ABC):
     def _show_told(self, tell: Tell) -> None:
         """Show the standard deviations and intervals that a function gives instead of the default ones."""
         self._uncertainty = self._uncertainty.told_by(tell)
-
-    @property
-    def _over_precisions(self) -> OverPrecisions | None:
-        """What is known given values of the precisions that predictions are integrated over; None if they are not."""
-        if self._over is None or self._over[0] is not self._uncertainty:
-            # the figures that are shown may be found only now
-            found = over_precisions(self)
-            self._over = self._uncertainty, found
-        return self._over[1]
 
     def _weighted(self, name: str) -> Any:
         """Return the weighted values from which the figures of a variable come; None if they do not."""

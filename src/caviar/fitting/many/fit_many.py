@@ -260,6 +260,8 @@ def _ends_low(
 ) -> bool:
     """Whether single fits of some groups show that the starts of their batch lead too low.
 
+    If the first of these is no higher, the others are not made.
+
     Parameters
     ----------
     groups, elbo
@@ -273,6 +275,8 @@ def _ends_low(
         if not isinstance(fit, Exception):
             gain = float(statements.posterior_of(fit).elbo) - elbo[place]
             n_low += int(gain > _LOW * data.counts[groups[place]])
+        if not n_low:
+            return False
     return bool(n_low > _SHARE_LOW * number)
 
 

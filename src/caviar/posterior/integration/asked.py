@@ -23,8 +23,9 @@ from ...engine.response.probed import GivenByProbes
 from ...engine.rows.row_map import RowMap
 from ...language.in_expectation import in_expectation
 from ..linear_response import LinearResponse
+from ..prediction import OverPrecisions, over_precisions
 from ..shared_factors import Factored
-from ..uncertainty.known import Corrected, Tell, Uncertainty, Widths
+from ..uncertainty.known import Corrected, Source, Tell, Uncertainty, Widths
 from ..uncertainty.pending import Pending
 from .at_once import MOST_NUMBERS, integral_of, means_of, separating_of
 from .doubts import doubt_of, doubt_of_series, drawn_if_better
@@ -45,6 +46,10 @@ order holds, too: a Gamma with these moments has half the skewness of the densit
 
 class Integrates(Factored):
     """A posterior that is integrated over some globals."""
+
+    _uncertainty: Source
+    _over: tuple[Source, OverPrecisions | None] | None = None
+    """What predictions are integrated over, with where the figures shown then came from."""
 
     def integrated(
         self, data: Any, over: str | Sequence[str], *, sample_weight: Any = None, executor: Any = None
@@ -104,6 +109,15 @@ class Integrates(Factored):
                 "the model to all rows at once to integrate over its globals"
             )
         return fits_at_values(self, names, data, {"sample_weight": sample_weight, "executor": executor})
+
+    @property
+    def _over_precisions(self) -> OverPrecisions | None:
+        """What is known given values of the precisions that predictions are integrated over; None if they are not."""
+        if self._over is None or self._over[0] is not self._uncertainty:
+            # the figures that are shown may be found only now
+            found = over_precisions(self)
+            self._over = self._uncertainty, found
+        return self._over[1]
 
     def _show_profiled(self, names: Sequence[str]) -> None:
         """Show figures integrated over each of some globals, where these cost little, instead of second order.
