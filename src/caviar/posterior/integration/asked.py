@@ -47,7 +47,7 @@ order holds, too: a Gamma with these moments has half the skewness of the densit
 class Integrates(Factored):
     """A posterior that is integrated over some globals."""
 
-    _uncertainty: Source
+    _uncertainty: Any
     _over: tuple[Source, OverPrecisions | None] | None = None
     """What predictions are integrated over, with where the figures shown then came from."""
 
