@@ -98,7 +98,7 @@ def test_a_fit_goes_on_after_it_was_broken_off_in_the_middle_of_passes(name, sch
         return case.fit(data, max_iter=4, tol=0.0, init="prior", schedule=SCHEDULES[schedule], **arguments)
 
     # each is let run further than the one before, so that all of them together come to the end
-    check(fit, tmp_path / "c", [{"executor": Breaking(number)} for number in range(1, 90, 3)], fewest=3)
+    check(fit, tmp_path / "c", [{"executor": Breaking(number)} for number in range(1, 90, 2)], fewest=3)
 
 
 def far_clusters(rng: np.random.Generator, n: int) -> np.ndarray:

@@ -64,7 +64,7 @@ def stated_in_python():
 
 @pytest.mark.slow
 def test_the_fit_is_that_of_the_model_stated_in_python(run, fit_command):
-    found = json.loads(run(*fit_command, "-q", "--json").stdout)
+    found = json.loads(run(*fit_command, "--uncertainty", "linear-response", "-q", "--json").stdout)
     expected = stated_in_python().fit(ARRAYS, seed=0, tol=1e-6)
     assert found["elbo"] == pytest.approx(expected.elbo, rel=1e-11)
     assert (found["rows"], found["missing_entries"], found["seed"]) == (344, 4 + 11, 0)
@@ -86,9 +86,15 @@ def test_the_fit_is_that_of_the_model_stated_in_python(run, fit_command):
 def test_of_numbers_alone_it_is_the_mixture_with_diagonal_covariances(run, penguins, tmp_path):
     """Under the same prior, which is that of the data and not learnt."""
     command = ["fit", penguins, "--columns", ",".join(NUMBERS), "-k", 3, "--seed", 0, "-q", "--json"]
+    command += ["--uncertainty", "linear-response"]
     mixed = json.loads(run(*command, "--non-numeric", "categorical").stdout)
     mixture = cv.BayesianGaussianMixture(
-        3, covariance_type="diag", covariance_prior="empirical", mean_precision_prior=1.0, random_state=0
+        3,
+        covariance_type="diag",
+        covariance_prior="empirical",
+        mean_precision_prior=1.0,
+        uncertainty="linear_response",
+        random_state=0,
     ).fit(np.column_stack([ARRAYS[name] for name in NUMBERS]))
     mixture.about_ = {"columns": list(NUMBERS)}
     mixture.save(tmp_path / "diagonal.caviar")

@@ -284,7 +284,10 @@ def test_draws_with_poor_weights_are_in_doubt():
     model, data = two_components(50, 1.5, 2)
     fit = model.fit(data, seed=0, tol=1e-9, max_iter=3000)
     assert fit.uncertainty == "importance_sampling"
-    assert "They are in doubt: few draws have much of the weight. Sample instead." in fit.interval_remark
+    assert (
+        "They are in doubt: few weighted draws have much of the weight. Sample instead."
+        in fit.interval_remark
+    )
     draws = sampled(data["y"], fit, 1_500)
     corrected = model.fit(data, seed=0, tol=1e-9, max_iter=3000, uncertainty="second_order")
     assert least_share(corrected, draws) < 0.5 < least_share(fit, draws)

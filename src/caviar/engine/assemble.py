@@ -319,6 +319,8 @@ def why_not_grouped(one: Problem) -> str:
         The problem of one of the groups.
     """
     bound, compiled = one.bound, one.compiled
+    if bound.data_plate is None:
+        return "its data have no rows"
     if not _is_in_products(one):
         return "its rows meet the globals otherwise than in matrix products"
     if len(one.factors) > 1 or any(type(own) is not CategoricalFactor for own in one.factors):

@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 
 from ..._typing import Array
+from ...engine.ascent.problem import Problem
+from ...engine.design.features import CONSTANT
+from ...engine.design.keys import StatisticKey, SumKey
 from ...engine.evaluation.given_by_passes import has_one_mode, operations_of_a_pass
 from ...engine.response.cost import is_worth_a_series, n_draws_of_little_cost
+from ...engine.rows.row_map import RowMap
 from ..uncertainty.known import Uncertainty, Widths
 from .at_once import means_of, separating_of
 from .lattice_of_fits import MOST_DIMENSIONS
@@ -37,7 +41,10 @@ _FEW_DRAWS = (
     "posterior.importance_sample(data) has better ones."
 )
 
-_POOR_WEIGHTS = "They are in doubt: few draws have much of the weight. Sample instead."
+_NO_ROWS = 0.01
+"""Weight of the rows of a component below which it is empty."""
+
+_POOR_WEIGHTS = "They are in doubt: few weighted draws have much of the weight. Sample instead."
 
 _APART = 0.9
 """Smallest eigenvalue of linear response above which components hardly overlap."""
@@ -153,8 +160,18 @@ def drawn_if_better(posterior: Any, pending: Any, response: Any, shown: Widths) 
         return shown
     if len(sample.weights) < _FEWEST_SHOWN:
         return shown if shown.doubt else shown.doubted(_FEW_DRAWS)
+    if not sample.is_usable and _has_empty_component(posterior, problem, row_map):
+        # linear response keeps its prior, of whose tails poor weights tell too little
+        return shown if shown.doubt else shown.doubted(_POOR_WEIGHTS)
     found = Drawn.of(sample, {name: posterior[name] for name in posterior}, shown)
     return found if sample.is_usable else found.doubted(_POOR_WEIGHTS)
+
+
+def _has_empty_component(posterior: Any, problem: Problem, row_map: RowMap) -> bool:
+    """Whether a component is empty."""
+    arrays, labels = posterior._state(problem, row_map).arrays, problem.factors[0].name
+    counts = arrays.get(SumKey((StatisticKey(labels, "x"),), CONSTANT.key))
+    return counts is not None and bool(counts.min() < _NO_ROWS)
 
 
 def _is_off(sample: Any, posterior: Any, shown: Widths, errors: float) -> bool:
