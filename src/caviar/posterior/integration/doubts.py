@@ -160,15 +160,14 @@ def drawn_if_better(posterior: Any, pending: Any, response: Any, shown: Widths) 
         return shown
     if len(sample.weights) < _FEWEST_SHOWN:
         return shown if shown.doubt else shown.doubted(_FEW_DRAWS)
-    if not sample.is_usable and _has_empty_component(posterior, problem, row_map):
-        # linear response keeps its prior, of whose tails poor weights tell too little
-        return shown if shown.doubt else shown.doubted(_POOR_WEIGHTS)
-    found = Drawn.of(sample, {name: posterior[name] for name in posterior}, shown)
+    # of the prior of an empty component poor weights tell too little
+    keeps_left = not sample.is_usable and _has_empty_component(posterior, problem, row_map)
+    found = Drawn.of(sample, {name: posterior[name] for name in posterior}, shown, keeps_left=keeps_left)
     return found if sample.is_usable else found.doubted(_POOR_WEIGHTS)
 
 
 def _has_empty_component(posterior: Any, problem: Problem, row_map: RowMap) -> bool:
-    """Whether a component is empty."""
+    """Whether a component has no rows."""
     arrays, labels = posterior._state(problem, row_map).arrays, problem.factors[0].name
     counts = arrays.get(SumKey((StatisticKey(labels, "x"),), CONSTANT.key))
     return counts is not None and bool(counts.min() < _NO_ROWS)

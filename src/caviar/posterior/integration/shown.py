@@ -19,6 +19,9 @@ from .shapes import LOGITS, at_ends
 _OF_ONE = 0.1
 """Share of a mean or variance that a single value makes up at most, unless it is infinite."""
 
+_LEFT = 0.01
+"""Share by which linear response changes a standard deviation at the most where rows leave a number as it was."""
+
 
 @dataclass(frozen=True, eq=False)
 class Integrated(Corrected):
@@ -201,8 +204,20 @@ class Drawn(Corrected):
         return {**super().as_plain(), "shapes": dict(self.shapes), "draws": draws}
 
     @classmethod
-    def of(cls, sample: Any, factors: Mapping[str, Any], shown: Widths) -> Drawn:
-        """Return the figures of an importance sample, beside those that are shown without it."""
+    def of(cls, sample: Any, factors: Mapping[str, Any], shown: Widths, *, keeps_left: bool) -> Drawn:
+        """Return the figures of an importance sample, beside those that are shown without it.
+
+        Parameters
+        ----------
+        sample
+            The weighted draws.
+        factors
+            Of the globals, by name.
+        shown
+            The figures without draws.
+        keeps_left
+            Whether numbers that rows leave as they are in the factor keep these figures.
+        """
         sds, shapes, weights = dict(shown.sds), {}, sample.weights
         shifts = {name: np.zeros_like(sd) for name, sd in sds.items()}
         if isinstance(shown, Corrected):
@@ -215,9 +230,15 @@ class Drawn(Corrected):
                 continue
             values = np.concatenate([own.reshape(len(own), -1) for own in draws], axis=1)
             weighted = Weighted(values, weights)
-            before = np.concatenate([np.ravel(own.mean) for own in parts])
+            before = _entries(parts, [own.mean for own in parts])
             shifts[name], sds[name] = weighted.mean - before, weighted.sd
             shapes[name] = (weighted.quantile(expit(LOGITS)) - weighted.mean).T
+            if not keeps_left:
+                continue
+            left = np.abs(shown.sds[name] / _entries(parts, [own.sd for own in parts]) - 1.0) <= _LEFT
+            mean, shape = _figures(shown, name, factors[name])
+            shifts[name][left] = (mean - before)[left]
+            sds[name][left], shapes[name][left] = shown.sds[name][left], shape[left]
         told = len(weights), float(sample.effective_draws), float(sample.pareto_k)
         return cls(sds, shown.kept, shifts, (), (), shapes, *told)
 
@@ -241,6 +262,27 @@ class Drawn(Corrected):
         if type(number) is not int or not all(isinstance(value, float) for value in others):
             raise ValueError("draws that are not told by numbers")
         return cls(own.sds, own.kept, own.shifts, (), (), dict(shapes), number, *others, doubt=own.doubt)
+
+
+def _figures(shown: Widths, name: str, factor: Any) -> tuple[Array, Array]:
+    """Return the means of all entries of a variable, (G,), and how far their quantiles at ``LOGITS`` are from them."""
+    columns: dict[int, Array] = {}
+    for place, end in enumerate(expit(LOGITS[: len(LOGITS) // 2 + 1]).tolist()):
+        found = shown.marginals(name, factor, (end, 1.0 - end))
+        columns[place] = _entries(found, [own.lower for own in found])
+        columns[len(LOGITS) - 1 - place] = _entries(found, [own.upper for own in found])
+    found = shown.marginals(name, factor, (0.05, 0.95))
+    mean = _entries(found, [own.mean for own in found])
+    return mean, np.stack([columns[place] for place in range(len(LOGITS))], axis=1) - mean[:, None]
+
+
+def _entries(parts: Sequence[Marginals], figures: Sequence[Any]) -> Array:
+    """Return a figure of all entries of the parts of a factor, NaN where it has none."""
+    each = [
+        np.broadcast_to(np.asarray(own, dtype=np.float64), np.shape(part.mean))
+        for part, own in zip(parts, figures, strict=True)
+    ]
+    return np.concatenate([own.ravel() for own in each])
 
 
 def _moments(own: Weighted) -> tuple[Array, Array]:
