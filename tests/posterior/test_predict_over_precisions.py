@@ -178,3 +178,39 @@ def test_given_a_precision_matrix_the_effects_are_those_of_linear_algebra():
     np.testing.assert_allclose(found.mean.ravel(), means[2:], atol=1e-3)
     expected = [covariance[2 + k : 4 + k, 2 + k : 4 + k] for k in range(0, 12, 2)]
     np.testing.assert_allclose(found.covariance, expected, rtol=1e-3)
+
+
+def of_kinds():
+    """Return the posterior of effects whose precisions differ between two kinds, and its data."""
+    rng = np.random.default_rng(1)
+    row, kind = cv.Plate("row"), cv.Plate("kind", 2)
+    effect = cv.Normal(
+        "effect", 0.0, cv.Gamma("between", 2, 1, plates=kind), plates=(cv.Plate("group", 4), kind)
+    )
+    known = [cv.Data(name, plates=row) for name in ("g", "k")]
+    mean = cv.Normal("a", 0.0, 0.1) + effect[known[0], known[1]]
+    model = cv.Model(cv.Normal("y", mean, cv.Gamma("tau", 1, 1), plates=row))
+    group, own = np.repeat(np.arange(4), 4), np.tile([0, 0, 1, 1], 4)
+    y = 1 + (1 + 2 * own) * rng.normal(size=(4, 2))[group, own] + 0.5 * rng.normal(size=16)
+    return model.fit({"y": y, "g": group, "k": own}), np.c_[np.ones(16), np.eye(8)[2 * group + own]], y
+
+
+def test_precisions_along_a_plate_are_those_of_linear_algebra(tmp_path):
+    """Two spreads between groups: each is a number, not a row of a matrix."""
+    posterior, design, y = of_kinds()
+    over = posterior._over_precisions
+    for own in over.given[::10]:
+        tau, between = own.known["tau"], own.known["between"]
+        whole = np.diag([0.1, *np.tile(between, 4)]) + tau * design.T @ design
+        np.testing.assert_allclose(
+            own.factors["effect"].mean.ravel(), np.linalg.solve(whole, tau * design.T @ y)[1:], atol=5e-3
+        )
+        variances = np.diagonal(np.linalg.inv(whole))
+        np.testing.assert_allclose(own.factors["effect"].variance.ravel(), variances[1:], rtol=5e-3)
+    new = {"g": [0, 3], "k": [1, 0]}
+    told = posterior.predict(new)["y"]
+    assert (
+        told.sd > posterior._predicted(new, posterior._shared.beside(posterior._factors, ()))["y"].sd
+    ).all()
+    posterior.save(tmp_path / "p.caviar")
+    np.testing.assert_array_equal(cv.load(tmp_path / "p.caviar").predict(new)["y"].sd, told.sd)

@@ -99,7 +99,7 @@ def _evidence(
 
 
 def _in_front(array: Any, size: int) -> Any:
-    """Return an array that each group has, (G, ...); the first of rows that are read in blocks stands for all."""
+    """Repeat an array for each group, (G, ...). Of rows that are read in blocks only the first is read, and repeated."""
     if array is None:
         return None
     return np.broadcast_to(array[:1] if isinstance(array, LazyRows) else array, (size, *array.shape))

@@ -129,7 +129,12 @@ def over_precisions(posterior: Any) -> OverPrecisions | None:
     if any(own is None or own.weights is not of_noise.weights for own in weighted.values()):
         return None
     with one_blas_thread():
-        weights, chosen = _chosen({name: own.values for name, own in weighted.items()}, of_noise.weights)
+        inverses = {
+            name: np.linalg.inv if isinstance(factors[name], families.Wishart) else np.reciprocal
+            for name in weighted
+        }
+        values = {name: own.values for name, own in weighted.items()}
+        weights, chosen = _chosen(values, inverses, of_noise.weights)
         given = [
             GivenPrecisions(weight, known, {**posterior._factors, **factors, **coefficients.at(known)})
             for weight, known in zip(weights.tolist(), chosen, strict=True)
@@ -243,15 +248,29 @@ def _marginals(name: str, factor: Any) -> dict[str, Any]:
     return factor.marginals if isinstance(factor, SharedFactor) else {name: factor}
 
 
-def _chosen(values: Mapping[str, Array], weights: Array) -> tuple[Array, list[dict[str, Any]]]:
+def _chosen(
+    values: Mapping[str, Array], inverses: Mapping[str, Callable[[Any], Any]], weights: Array
+) -> tuple[Array, list[dict[str, Any]]]:
     """Return a few values of the precisions with their weights, which sum to one.
 
     All values are cut into groups by the variance that they say of a row, and those of several numbers are cut again.
     The last groups are small: the tails of a prediction come from them. Each group has the mean variance of its values,
     so that of the noise is kept.
+
+    Parameters
+    ----------
+    values
+        Of each precision, by name, (n, plates..., event...).
+    inverses
+        What returns the covariances that values of each precision say.
+    weights
+        Of the values, (n,).
     """
-    covariances = {name: _inverse(own) for name, own in values.items()}
-    variances = np.concatenate(list(map(_diagonals, covariances.values())), axis=1)
+    covariances = {name: inverses[name](own) for name, own in values.items()}
+    variances = np.concatenate(
+        [_variances(own, is_matrix=inverses[name] is np.linalg.inv) for name, own in covariances.items()],
+        axis=1,
+    )
     order = np.argsort(variances.sum(axis=1))[::-1]
     n_cuts, step = (0, _STEP) if variances.shape[1] == 1 else (_CUTS, 2.0 * _STEP)
     edges = expit(np.arange(-_FURTHEST, _FURTHEST + step, step))
@@ -265,22 +284,19 @@ def _chosen(values: Mapping[str, Array], weights: Array) -> tuple[Array, list[di
     for cell in cells:
         shares = weights[cell] / weights[cell].sum()
         found.append(
-            {name: _inverse(np.einsum("n,n...->...", shares, own[cell])) for name, own in covariances.items()}
+            {
+                name: inverses[name](np.einsum("n,n...->...", shares, own[cell]))
+                for name, own in covariances.items()
+            }
         )
     masses = np.array([weights[cell].sum() for cell in cells])
     return masses / masses.sum(), found
 
 
-def _inverse(values: Array) -> Array:
-    """Return the inverses of numbers, or of matrices."""
-    return np.asarray(np.linalg.inv(values) if values.ndim >= 2 else 1.0 / values, dtype=np.float64)
-
-
-def _diagonals(covariances: Array) -> Array:
-    """Return the variances of n values, (n, numbers)."""
-    if covariances.ndim == 3:
-        return np.diagonal(covariances, axis1=1, axis2=2)
-    return covariances.reshape(len(covariances), -1)
+def _variances(covariances: Array, *, is_matrix: bool) -> Array:
+    """Return all variances of n values, (n, numbers)."""
+    own = np.diagonal(covariances, axis1=-2, axis2=-1) if is_matrix else covariances
+    return own.reshape(len(own), -1)
 
 
 def _cells(places: AnyArray, logs: Array, weights: Array, n_cuts: int) -> Iterator[AnyArray]:
