@@ -99,7 +99,7 @@ def _evidence(
 
 
 def _in_front(array: Any, size: int) -> Any:
-    """Repeat an array for each group, (G, ...). Of rows that are read in blocks only the first is read, and repeated."""
+    """Repeat an array for each group, (G, ...). Of rows that are read in blocks the first one is read and repeated."""
     if array is None:
         return None
     return np.broadcast_to(array[:1] if isinstance(array, LazyRows) else array, (size, *array.shape))
