@@ -169,7 +169,7 @@ def test_linear_response_is_the_slope_of_the_fixed_point():
         shares = cv.Frequencies("shares", z, weights=cv.Data("weight", plates=DOC))
         b = cv.MultivariateNormal("b", prior, np.eye(2) * WIDTH)
         model = cv.Model(word, cv.Normal("y", cv.dot(b, shares), 4.0, plates=DOC))
-        return model.fit(data, seed=0, init=init, tol=1e-13, max_iter=5000)
+        return model.fit(data, seed=0, init=init, tol=1e-15, max_iter=5000)
 
     posterior, step = fitted(np.zeros(2)), np.array([0.02, 0.0])
     # the topics may change places between fits from the data

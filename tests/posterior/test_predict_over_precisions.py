@@ -214,3 +214,86 @@ def test_precisions_along_a_plate_are_those_of_linear_algebra(tmp_path):
     ).all()
     posterior.save(tmp_path / "p.caviar")
     np.testing.assert_array_equal(cv.load(tmp_path / "p.caviar").predict(new)["y"].sd, told.sd)
+
+
+def of_means_above(noise, prior=(0.5, 0.04)):
+    """Return the posterior of units of regions whose means are unknown, and its data; a unit has no rows."""
+    rng = np.random.default_rng(5)
+    row, region, unit = cv.Plate("row"), cv.Plate("region", 2), cv.Plate("unit", 3)
+    mean = cv.Normal("mean", cv.Normal("level", *prior), 2.0, plates=region)
+    effect = cv.Normal("effect", mean, cv.Gamma("between", 2, 1), plates=(region, unit))
+    tau = {"constant": 1.5, "data": cv.Data("p", plates=row), "unknown": cv.Gamma("tau", 1, 1)}[noise]
+    places = [cv.Data(name, plates=row) for name in ("r", "u")]
+    model = cv.Model(cv.Normal("y", effect[places[0], places[1]], tau, plates=row))
+    known = np.repeat(np.arange(5), 3)
+    y = 1 + 2 * (known > 2) + rng.normal(size=5)[known] + rng.normal(size=15)
+    data = {"y": y, "r": known // 3, "u": known % 3, "p": rng.gamma(3.0, 0.5, size=15)}
+    return (
+        model.fit({name: data[name] for name in ("y", "r", "u", *["p"] * (noise == "data"))}, tol=1e-13),
+        data,
+        known,
+    )
+
+
+@pytest.mark.parametrize("noise", ["constant", "data", "unknown"])
+def test_effects_with_unknown_means_are_those_of_linear_algebra(noise):
+    """Two levels above the units, given values of the precisions."""
+    posterior, data, known = of_means_above(noise)
+    over = posterior._over_precisions
+    assert abs(sum(own.weight for own in over.given) - 1.0) < 1e-12
+    levels = np.eye(9)
+    levels[1:3, 0] = -1.0
+    levels[np.arange(3, 9), 1 + np.arange(6) // 3] = -1.0
+    design = np.c_[np.zeros((15, 3)), np.eye(6)[known]]
+    for own in over.given[:: len(over.given) // 3]:
+        tau = {"constant": 1.5, "data": data["p"], "unknown": own.known.get("tau")}[noise]
+        inner = np.r_[0.04, 2.0, 2.0, np.full(6, own.known["between"])]
+        whole = levels.T @ (inner[:, None] * levels) + design.T @ (np.broadcast_to(tau, 15)[:, None] * design)
+        covariance = np.linalg.inv(whole)
+        means = covariance @ (design.T @ (tau * data["y"]) + np.r_[0.04 * 0.5, np.zeros(8)])
+        found = [own.factors[name] for name in ("level", "mean", "effect")]
+        np.testing.assert_allclose(np.concatenate([np.ravel(each.mean) for each in found]), means, rtol=1e-5)
+        variances = np.concatenate([np.ravel(each.variance) for each in found])
+        np.testing.assert_allclose(variances, np.diagonal(covariance), rtol=1e-5)
+
+
+def test_a_flat_mean_above_the_units_adds_nothing():
+    posterior, data, known = of_means_above("constant", prior=(0.0, 0.0))
+    own = posterior._over_precisions.given[3]
+    region = np.arange(6) // 3
+    spread = np.eye(6) / own.known["between"] + 0.5 * (region[:, None] == region)
+    rows = np.eye(6)[known]
+    inner = np.linalg.inv(rows @ spread @ rows.T + np.eye(15) / 1.5)
+    level = inner.sum(axis=0) @ data["y"] / inner.sum()
+    expected = level + spread @ rows.T @ inner @ (data["y"] - level)
+    np.testing.assert_allclose(own.factors["effect"].mean.ravel(), expected, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_mean_above_the_groups_predicts_as_an_intercept_beside_them():
+    """Two statements of one model, of which the latter is compared with quadrature above."""
+    rng = np.random.default_rng(2)
+    g = np.repeat(np.arange(5), 3)
+    y = 1.0 + rng.normal(size=5)[g] + 0.7 * rng.normal(size=15)
+    told = []
+    for is_above in (False, True):
+        row = cv.Plate("row")
+        level, tau, between = cv.Normal("a", 0.0, 0.04), cv.Gamma("tau", 1.5, 0.5), cv.Gamma("b", 1.5, 0.5)
+        effect = cv.Normal("effect", level if is_above else 0.0, between, plates=cv.Plate("group", 6))
+        mean = effect[cv.Data("g", plates=row)]
+        model = cv.Model(cv.Normal("y", mean if is_above else level + mean, tau, plates=row))
+        told.append(model.fit({"y": y, "g": g}).predict({"g": [0, 4, 5]})["y"])
+    beside, above = told
+    np.testing.assert_allclose(above.mean, beside.mean, atol=0.01)
+    np.testing.assert_allclose(above.sd, beside.sd, rtol=0.01)
+    np.testing.assert_allclose(above.quantile(LEVELS), beside.quantile(LEVELS), atol=0.04)
+
+
+def test_effects_whose_mean_needs_data_of_the_groups_are_predicted_from_the_factors():
+    """These data are not kept with a posterior."""
+    row, group = cv.Plate("row"), cv.Plate("group", 5)
+    slope = cv.Normal("slope", 0.0, 0.1)
+    effect = cv.Normal("effect", slope * cv.Data("u", plates=group), cv.Gamma("between", 2, 1), plates=group)
+    model = cv.Model(cv.Normal("y", effect[cv.Data("g", plates=row)], 1.0, plates=row))
+    data = {"y": np.arange(10.0), "g": np.repeat(np.arange(5), 2), "u": np.arange(5.0)}
+    assert model.fit(data)._over_precisions is None

@@ -46,6 +46,41 @@ def test_weighted_draws_of_groups_without_rows_are_those_of_their_factor():
     assert abs(sample.mean("effect")[4]) < 0.1
 
 
+def with_means_above(n_regions, n_units):
+    """Return the posterior of units within regions, of which the first two, and two units of each, have rows."""
+    rng = np.random.default_rng(1)
+    region, unit = cv.Plate("region", n_regions), cv.Plate("unit", n_units)
+    level, within = cv.Normal("level", 1.0, 0.1), cv.Gamma("within", 3, 3)
+    mean = cv.Normal("mean", level, cv.Gamma("between", 3, 3), plates=region)
+    effect = cv.Normal("effect", mean, within, plates=(region, unit))
+    places = [np.repeat([0, 0, 1, 1], 4), np.repeat([0, 1, 0, 1], 4)]
+    at = effect[cv.Data("r", plates=OBS), cv.Data("u", plates=OBS)]
+    model = cv.Model(cv.Normal("y", at, cv.Gamma("tau", 3, 3), plates=OBS))
+    y = rng.normal(size=(2, 2))[places[0], places[1]] + rng.normal(size=16)
+    return model.fit({"y": y, "r": places[0], "u": places[1]}, tol=1e-10)
+
+
+def test_groups_without_rows_below_unknown_means_change_nothing_else():
+    """Regions and units without rows are forecasts given each value of the precisions, and leave the others alone."""
+    few, many = with_means_above(2, 2), with_means_above(3, 4)
+    assert many.interval_remark == few.interval_remark
+    assert "integrated over" in few.interval_remark
+    for name in ("level", "between", "within", "tau"):
+        assert many.mean(name) == pytest.approx(few.mean(name), abs=2e-3)
+        assert many.sd(name) == pytest.approx(few.sd(name), rel=4e-3)
+    np.testing.assert_allclose(many.sd("effect")[:2, :2], few.sd("effect"), rtol=4e-3)
+    shown = many._shown_as("auto")
+    variances = {
+        own: shown.weighted(own).weights @ (1 / shown.weighted(own).values) for own in ("between", "within")
+    }
+    assert many.mean("effect")[2] == pytest.approx(np.full(4, few.mean("level")), abs=2e-3)
+    expected = few.sd("level") ** 2 + variances["between"] + variances["within"]
+    assert many.sd("mean")[2] ** 2 == pytest.approx(expected - variances["within"], rel=4e-3)
+    assert many.sd("effect")[2] ** 2 == pytest.approx(np.full(4, expected), rel=4e-3)
+    expected = few.sd("mean")[1] ** 2 + variances["within"]
+    assert many.sd("effect")[1, 2:] ** 2 == pytest.approx(np.full(2, expected), rel=4e-3)
+
+
 def with_empty_components(**arguments):
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(-4, 1, (40, 1)), rng.normal(4, 1, (40, 1))])

@@ -6,6 +6,9 @@ With the precision :math:`\begin{pmatrix} D & B \\ B' & C \end{pmatrix}`, D bloc
 .. math:: A = \tfrac12 \left( h' m - \log |D| - \log |S| + d \log 2 \pi \right)
 
 and the variances are the diagonals of :math:`S^{-1}` and :math:`D^{-1} + T S^{-1} T'`, :math:`T = D^{-1} B`.
+
+Numbers u that do not count have nothing observed below them: the natural parameters have their densities given the
+others, which integrate to one. So the log-partition of the others is A less that of u where the others are 0.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ class ManyArrows:
     layout
         Which numbers there are, and which of them appear together.
     counts
-        Which numbers are in the log-partition, (d,). The others are to be independent of these.
+        Which numbers are in the log-partition, (d,). Nothing of the others is known but their densities given these.
     """
 
     def __init__(self, layout: CoupledLayout, counts: AnyArray) -> None:
@@ -57,7 +60,6 @@ class ManyArrows:
         where = np.empty(self._size, dtype=np.intp)
         where[self._own], where[self._rest] = np.arange(sizes[largest]), np.arange(len(self._rest))
         is_linear, is_own = second < 0, ~others
-        self._mixed = np.flatnonzero(~is_linear & (counts[first] != counts[second]))
         i, j, width, n_rest = where[first], where[second], self._width, len(self._rest)
         own, crossed = is_own[first] & is_own[second], is_own[first] != is_own[second]
         rows, columns = np.where(is_own[first], i, j), np.where(is_own[first], j, i)
@@ -74,10 +76,6 @@ class ManyArrows:
         own = float(self._own.stop - self._own.start)
         return own * (self._width**2 + rest**2) + rest**3 + 20.0 * self._linear.shape[0]
 
-    def is_apart(self, natural: Array) -> bool:
-        """Whether the numbers that do not count are independent of the others at natural parameters (n, p)."""
-        return not natural[:, self._mixed].any()
-
     def at(self, natural: Array) -> Moments:
         """Return the distributions with natural parameters (n, p); NaN where these are improper."""
         each = max(1, int(_MOST_NUMBERS / (self._between.shape[1] + self._size + 1)))
@@ -93,35 +91,67 @@ class ManyArrows:
         n, width, n_rest = len(natural), self._width, len(self._rest)
         linear = natural @ self._linear
         blocks = -(natural @ self._blocks).reshape(n, -1, width, width)
-        blocks = blocks + blocks.swapaxes(-1, -2)
         between = -(natural @ self._between).reshape(n, -1, width, n_rest)
         square = -(natural @ self._square).reshape(n, n_rest, n_rest)
-        own = linear[:, self._own].reshape(n, -1, width, 1)
-        roots = _roots(blocks)
+        whole = _Arrow(
+            blocks + blocks.swapaxes(-1, -2),
+            between,
+            square + square.swapaxes(1, 2),
+            linear[:, self._own].reshape(n, -1, width, 1),
+            linear[:, self._rest, None],
+        )
+        log_partition, own, rest, of_own, of_rest = whole.solved()
+        if not self._counts.all():
+            left_out = ~self._counts[self._own].reshape(-1, width)[:, 0], ~self._counts[self._rest]
+            log_partition = log_partition - whole.among(*left_out).solved()[0]
+        mean, variance = np.empty((2, n, self._size))
+        mean[:, self._rest], variance[:, self._rest] = rest, of_rest
+        mean[:, self._own], variance[:, self._own] = own, of_own
+        return Moments(log_partition, mean, variance)
+
+
+class _Arrow(NamedTuple):
+    """D (n, L, q, q), B (n, L, q, r) and C (n, r, r) of n precisions, and h: (n, L, q, 1) and (n, r, 1)."""
+
+    blocks: Array
+    between: Array
+    square: Array
+    own: Array
+    rest: Array
+
+    def among(self, own: AnyArray, rest: AnyArray) -> _Arrow:
+        """Return the parts of some of the numbers."""
+        among_rest = self.square[:, rest][:, :, rest]
+        return _Arrow(
+            self.blocks[:, own],
+            self.between[:, own][..., rest],
+            among_rest,
+            self.own[:, own],
+            self.rest[:, rest],
+        )
+
+    def solved(self) -> tuple[Array, Array, Array, Array, Array]:
+        """Return the log-partition, the means of both parts, and their variances."""
+        n, n_own, width, n_rest = self.between.shape
+        roots = _roots(self.blocks)
         inverse_roots = inverse(np.where(np.isfinite(roots), roots, np.eye(width)), is_lower=True)
         inverses = inverse_roots.swapaxes(-1, -2) @ inverse_roots
-        turned, means = inverses @ between, inverses @ own
-        flat, crossed = turned.reshape(n, -1, n_rest), between.reshape(n, -1, n_rest).swapaxes(1, 2)
-        schur = square + square.swapaxes(1, 2) - crossed @ flat
+        turned, means = inverses @ self.between, inverses @ self.own
+        own_first = n, n_own * width, n_rest
+        flat, crossed = turned.reshape(own_first), self.between.reshape(own_first).swapaxes(1, 2)
+        schur = self.square - crossed @ flat
         lower = lower_roots(0.5 * (schur + schur.swapaxes(1, 2)))
         covariance = inverse(np.where(np.isfinite(lower), schur, np.eye(n_rest)))
-        rest = linear[:, self._rest, None] - crossed @ means.reshape(n, -1, 1)
-        mean, variance = np.empty((2, n, self._size))
-        at_rest = covariance @ rest
-        mean[:, self._rest] = at_rest[..., 0]
-        mean[:, self._own] = (means.reshape(n, -1, 1) - flat @ at_rest)[..., 0]
-        variance[:, self._rest] = np.diagonal(covariance, axis1=1, axis2=2)
-        within = np.diagonal(inverses, axis1=2, axis2=3).reshape(n, -1)
-        variance[:, self._own] = within + ((flat @ covariance) * flat).sum(axis=2)
-        # what does not count is apart from the rest: its share of the determinants is its own
-        which = self._counts[self._own].reshape(-1, width)[:, 0]
-        left_out = np.flatnonzero(~self._counts[self._rest])
-        of_rest = log_determinant(lower) - (
-            log_determinant(lower_roots(schur[:, left_out[:, None], left_out])) if len(left_out) else 0.0
-        )
-        squares = (linear * mean)[:, self._counts].sum(axis=1)
-        log_partition = squares - log_determinant(roots)[:, which].sum(axis=1) - of_rest
-        return Moments(0.5 * (log_partition + self._counts.sum() * LOG_TWO_PI), mean, variance)
+        at_rest = covariance @ (self.rest - crossed @ means.reshape(n, n_own * width, 1))
+        at_own = means.reshape(n, n_own * width, 1) - flat @ at_rest
+        within = np.diagonal(inverses, axis1=2, axis2=3).reshape(n, n_own * width)
+        variance = within + ((flat @ covariance) * flat).sum(axis=2)
+        squares = (self.own.reshape(n, n_own * width) * at_own[..., 0]).sum(axis=1)
+        squares += (self.rest * at_rest)[..., 0].sum(axis=1)
+        log_partition = squares - log_determinant(roots).sum(axis=1) - log_determinant(lower)
+        log_partition += (n_own * width + n_rest) * LOG_TWO_PI
+        of_rest = np.diagonal(covariance, axis1=1, axis2=2)
+        return 0.5 * log_partition, at_own[..., 0], at_rest[..., 0], variance, of_rest
 
 
 def _roots(blocks: Array) -> Array:

@@ -87,9 +87,7 @@ class Given(Apart):
             return False
         if any(problem.bound.of(own).active is not None for own in problem.order if not own.members):
             return False
-        return not self._others_meet() and all(
-            arrows.is_apart(_joined(self._natural[own])) for own, arrows in self._arrows.items()
-        )
+        return not self._others_meet()
 
     @property
     def _n_statistics(self) -> int:
@@ -223,11 +221,6 @@ def _at_keys(
     """Return n changes of natural parameters."""
     pairs = zip(keys, natural, strict=True)
     return [np.broadcast_to(moved.get(key, np.zeros(())), (n, *eta.shape)) for key, eta in pairs]
-
-
-def _joined(natural: Statistics) -> Array:
-    """Return natural parameters as one row, (1, p)."""
-    return flat([eta[None] for eta in natural], 1)
 
 
 def _products(one: Array, other: Array) -> Array:
