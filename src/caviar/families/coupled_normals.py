@@ -161,25 +161,6 @@ class CoupledLayout(SharedLayout):
             self, np.concatenate(means), Arrow(self.pattern, blocks, entries), known=self.known
         )
 
-    def natural_of(self, linear: Array, precision: Array) -> Statistics:
-        r"""Return the natural parameters of the density :math:`\exp(h'\theta - \tfrac12 \theta' P \theta)`.
-
-        Parameters
-        ----------
-        linear, precision
-            h and P of all numbers, (numbers,) and (numbers, numbers); P is zero beyond the pairs.
-        """
-        pairs, n_own = self.pairs_of_statistics(), 2 * len(self.members)
-        found = []
-        for number, ((i, j), shape) in enumerate(zip(pairs, self.shapes, strict=True)):
-            if number < n_own:
-                own = -0.5 * precision[i, j] if number % 2 else linear[i]
-            else:
-                # of a pair both entries
-                own = -precision[i, j]
-            found.append(own.reshape(shape))
-        return tuple(found)
-
     def counted(self, counted: Sequence[AnyArray | None]) -> AnyArray:
         """Return which of all numbers count, (numbers,), from which repetitions of each variable do; None: all."""
         found = np.ones(self.pattern.size, dtype=bool)

@@ -62,7 +62,7 @@ class JointPrior:
             blocks = np.broadcast_to(own.precision, full).reshape(count, width, width)
             weighted = slopes.T @ sparse.bsr_array((blocks, np.arange(count), np.arange(count + 1)))
             linear, precision = linear + weighted @ constant, precision + weighted @ slopes
-        return self._layout.natural_of(linear, precision.toarray())
+        return _natural(self._layout, linear, precision.toarray())
 
     def _deviation(
         self, place: int, variable: Variable, variables: Sequence[Variable], known: Mapping[str, Any]
@@ -92,3 +92,16 @@ class JointPrior:
             own.name: numbers[self._layout.place(place)].reshape((*own.shape, *own.event_shape))
             for place, own in enumerate(self._layout.members)
         }
+
+
+def _natural(layout: CoupledLayout, linear: Array, precision: Array) -> Statistics:
+    """Return the natural parameters for what a precision (numbers, numbers) is multiplied with, (numbers,)."""
+    n_own, found = 2 * len(layout.members), []
+    for number, ((i, j), shape) in enumerate(zip(layout.pairs_of_statistics(), layout.shapes, strict=True)):
+        if number < n_own:
+            own = -0.5 * precision[i, j] if number % 2 else linear[i]
+        else:
+            # of a pair both entries
+            own = -precision[i, j]
+        found.append(own.reshape(shape))
+    return tuple(found)
