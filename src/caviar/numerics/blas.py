@@ -20,6 +20,9 @@ from threadpoolctl import ThreadpoolController
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_WITH_SMALL_PRODUCTS = {"SkylakeX", "Cooperlake", "SapphireRapids"}
+"""Kernels of OpenBLAS that have others for small matrices."""
+
 
 @cache
 def _libraries() -> tuple[Any, ...]:
@@ -81,6 +84,17 @@ def arithmetic() -> dict[str, str]:
     loops = np.lib.introspect.opt_func_info(func_name="^(exp|log)$")
     chosen = {str(own["current"]).split("(")[0] or "none" for loop in loops.values() for own in loop.values()}
     return {"BLAS": ", ".join(sorted(found)) or "unknown", "SIMD": ", ".join(sorted(chosen))}
+
+
+@cache
+def small_product() -> int:
+    """Return the multiply-adds up to which BLAS multiplies small matrices with a faster kernel; 0 if it has none.
+
+    OpenBLAS has one for AVX-512, up to 100 by 100 by 100: it reads the operands where they are, and copies none. Others
+    copy both operands for each product, so that many small products take longer than a large one.
+    """
+    kernels = {own.info().get("architecture") for own in _libraries()}
+    return 1_000_000 if kernels and kernels <= _WITH_SMALL_PRODUCTS else 0
 
 
 class _Limit:

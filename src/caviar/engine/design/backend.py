@@ -3,9 +3,9 @@
 A pass asks its workspace for buffers and for these operations, so that one :meth:`IndependentRows.summarize` serves
 NumPy arrays (here) and arrays of any library of the array API (:mod:`~caviar.engine.rows.device.array_kernels`).
 
-Matrix products are in the sizes that BLAS is fastest at, and so are the blocks of rows that lead to them. Measured with
-OpenBLAS on AVX-512: products of up to a million multiply-adds take a faster kernel. Rows go in odd multiples of 64, so
-that a row of the feature table is never a multiple of 4096 bytes, which would map a column of it to one cache set.
+Matrix products are in the sizes that BLAS is fastest at: in strips where it has a faster kernel for small products
+(:func:`~caviar.numerics.blas.small_product`), else whole. Rows go in odd multiples of 64, so that a row of the feature
+table is never a multiple of 4096 bytes, which would map a column of it to one cache set.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..._typing import AnyArray, Array
+from ...numerics.blas import small_product
 from ..design.keys import ColumnKey
 from .features import FeatureTable
 from .inferred import Inferred, Infers
 from .scratch import HostMemory, Memory, Scratch
 
-_SMALL_PRODUCT = 1_000_000
 _STRIP = 64
 _BLOCK_BYTES = 4 << 20
 _FEWEST_STRIPS, _MOST_STRIPS = 3, 129
@@ -87,8 +87,8 @@ class HostBackend(HostMemory):
         """Write ``matrix @ table``, (E, F) by (F, B), in strips where those are small products and the whole is not."""
         n_statistics, n_features = matrix.shape
         n_rows = table.shape[1]
-        strip = n_statistics * n_features * _STRIP
-        if n_rows % _STRIP == 0 and n_rows // _STRIP * strip > _SMALL_PRODUCT > strip > _SMALL_PRODUCT // 10:
+        strip, small = n_statistics * n_features * _STRIP, small_product()
+        if n_rows % _STRIP == 0 and n_rows // _STRIP * strip > small > strip > small // 10:
             table = table.reshape(n_features, -1, _STRIP).transpose(1, 0, 2)
             out = out.reshape(n_statistics, -1, _STRIP).transpose(1, 0, 2)
         np.matmul(matrix, table, out=out)
@@ -99,15 +99,15 @@ class HostBackend(HostMemory):
     def accumulate(self, expected: Array, table: Array, scratch: Scratch, key: Hashable) -> Array:
         """Return ``expected @ table.T``, (E, F), in strips where those are small products and the whole is not.
 
-        BLAS has no small kernel for an operand whose transpose is meant, so the smaller of the two is transposed first.
-        Where only 64 rows are a small product, the sum over strips costs more than that kernel gains. The result lies
-        in the scratch, under ``key``.
+        The small kernel takes no operand whose transpose is meant, so the smaller of the two is transposed first. Where
+        only 64 rows are a small product, the sum over strips costs more than that kernel gains. The result lies in the
+        scratch, under ``key``.
         """
         n_statistics, n_rows = expected.shape
         n_features = table.shape[0]
         # BLAS writes this transpose a little faster
         total = scratch.array((key, "sums"), (n_features, n_statistics))
-        length = _SMALL_PRODUCT // (n_statistics * n_features) // _STRIP * _STRIP
+        length = small_product() // (n_statistics * n_features) // _STRIP * _STRIP
         if length <= _STRIP or n_rows <= length:
             np.matmul(expected, table.T, out=total.T)
             return total.T

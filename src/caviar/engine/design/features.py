@@ -350,13 +350,14 @@ def packed_square(values: Array, out: Array, scratch: Scratch) -> None:
 
     Rows are multiplied with the rows ``offset`` places before them, cyclically, for offset 0, 1, ...: with
     the last half of the rows repeated in front, all offsets are one overlapping view, and all products one
-    call (two for even D).
+    call (two for even D). Both operands are read from that copy, which is in the cache.
     """
     size, n_rows = values.shape
     half, offsets = size // 2, (size + 1) // 2
     wrapped = scratch.array(("wrapped", size), (half + size, n_rows))
     wrapped[:half] = values[size - half :]
     wrapped[half:] = values
+    values = wrapped[half:]
     row, item = wrapped.strides
     # as_strided of NumPy takes longer than the products of few rows
     before: Array = np.ndarray((offsets, size, n_rows), wrapped.dtype, wrapped, half * row, (-row, row, item))

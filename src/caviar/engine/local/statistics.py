@@ -90,8 +90,8 @@ class Sums:
         _add_numbers(self.entropy, other.entropy)
 
     def copied(self) -> Sums:
-        """Return a copy of these sums."""
-        fused = {key: value.copy() for key, value in self.fused.items()}
+        """Return a copy of these sums, each in the order that it has in memory."""
+        fused = {key: value.copy(order="K") for key, value in self.fused.items()}
         parts = {key: value.copy() for key, value in self.parts.items()} if self.parts else {}
         return Sums(fused, parts, self.log_partition, self.entropy)
 
@@ -137,7 +137,8 @@ def _add_arrays(mine: dict[T, Array], theirs: Mapping[T, Array]) -> None:
         if key in mine:
             mine[key] += value
         else:
-            mine[key] = value.copy()
+            # in another order the next sum would be added column by column
+            mine[key] = value.copy(order="K")
 
 
 def _add_numbers(mine: dict[T, float], theirs: Mapping[T, float]) -> None:

@@ -460,7 +460,7 @@ class IndependentRows:
         """Return the reduced sums of a pass in the shapes that the global terms expect."""
         parts: Arrays = {**static.parts, **sums.parts}
         for key, total in {**static.fused, **sums.fused}.items():
-            parts.update(self._layouts[key].unpacked(total))
+            parts.update(self._layouts[key].unpacked(np.ascontiguousarray(total)))
         return Summary(parts, _entropies(sums, coefficients), sums.log_partition)
 
     def with_entropies(self, sums: Sums, coefficients: Coefficients) -> Sums:
