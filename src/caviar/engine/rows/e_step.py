@@ -406,6 +406,11 @@ class IndependentRows:
             found |= layout.unpacked_each(change.reshape(n, layout.n_statistics, -1))
         return found
 
+    def curved_between(self, whole: Mapping[FactorKey, Array], parts: Arrays, n: int) -> Array:
+        """Return what such changes of the sums are along n changes of the coefficients again, (n, n)."""
+        packed = {own.key: self._layouts[own.key].packed_each(parts, n).reshape(n, -1) for own in self.factors}
+        return sum(((own @ whole[key]) @ own.T for key, own in packed.items()), np.zeros((n, n)))
+
     def zeros_of(self, factor: LocalFactor, zeros: Coefficients, rows: Rows, scratch: Workspace) -> Array:
         """Return how many known probabilities of zero each statistic meets, for any other local variables."""
         return self._inference(factor).zeros(BlockWork(rows, zeros, scratch), zeros)
