@@ -36,6 +36,13 @@ def moments_of(bound: BoundModel, observed: Variable, kept: list[Plate]) -> tupl
     return common.reshape(about.shape), about * _unit(mean, spread)
 
 
+def shape_of_moments(bound: BoundModel, observed: Variable, kept: list[Plate]) -> tuple[int, ...]:
+    """Return the shape of what :func:`moments_of` returns."""
+    rows, _ = rows_of(bound, observed, bound.values_of(observed))
+    averaged = axes_not_kept(bound, observed, kept)
+    return tuple(size for axis, size in enumerate(rows.shape[1:]) if axis not in averaged)
+
+
 def medians_of(bound: BoundModel, observed: Variable, kept: list[Plate]) -> Array:
     """Return the medians of what was observed, over the data plate and the plates that are not kept."""
     rows, weights = rows_of(bound, observed, bound.values_of(observed))
