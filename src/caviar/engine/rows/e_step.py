@@ -363,7 +363,13 @@ class IndependentRows:
 
     @cached_property
     def _feature_products(self) -> dict[FactorKey, tuple[FeatureTable, Products]]:
-        return {factor.key: (table, Products(table)) for factor, table in self.tables.items()}
+        found, facts = {}, self.compiled.facts
+        for factor, table in self.tables.items():
+            asked = "products of features", factor.key
+            if asked not in facts:
+                facts[asked] = Products(table)
+            found[factor.key] = table, facts[asked]
+        return found
 
     @property
     def n_curved(self) -> int:
