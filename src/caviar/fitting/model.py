@@ -598,7 +598,10 @@ class _Evaluator:
         """Return the problem for other data, or those of the fit, and the map over its rows."""
         met = self.named(data)
         bound = bound_of(self.model, met, sample_weight, self.plate, self.factors, (self.point,))
-        factors, measured = APART if self.factors is None else self.factors, self.measured if are_fitted else ()
+        factors, measured = (
+            APART if self.factors is None else self.factors,
+            self.measured if are_fitted else (),
+        )
         problem = self.model._problem(bound, self.point, factors, measured=measured)
         if self.prior is not None:
             problem = problem.believing(self.prior.about(problem))

@@ -77,7 +77,9 @@ class Products:
         weights = (len(numbers) + 1) ** np.arange(4)
         codes, occurs, which = np.unique(product @ weights, return_index=True, return_inverse=True)
         # whether those with the first feature are all features, one after the other: it is the number 1
-        self._has_one = not powers[self._order[0]].any() and bool((np.sort(occurs)[: table.n_rows] < table.n_rows).all())
+        self._has_one = not powers[self._order[0]].any() and bool(
+            (np.sort(occurs)[: table.n_rows] < table.n_rows).all()
+        )
         order = np.argsort(occurs)
         if self._has_one:
             # after the features by degree: then the products of a number are with products one after the other
