@@ -28,13 +28,13 @@ from ...numerics.cached import cached_property
 from .bound_model import BoundModel
 from .design_origins import DesignOrigin, design_origins_of
 from .observed_moments import (
+    are_like,
     axes_not_kept,
     known_precisions,
     medians_of,
     moments_of,
     rows_of,
     seen_rows,
-    shape_of_moments,
 )
 from .origins import (
     KnownLocation,
@@ -292,7 +292,7 @@ def _group_at_mean(
     if observed is None:
         return None
     before = next((own for own in measured if own.variables == members and told.location is None), None)
-    if before is not None and before.point.shape == shape_of_moments(bound, observed, common):
+    if before is not None and are_like(before.point, bound, observed, common):
         return before
     point, spread = moments_of(bound, observed, common)
     known = _known_location(bound, members, common, told.has_precisions)

@@ -136,7 +136,9 @@ class Products:
         for start, stop in pairwise(starts):
             while start < stop:
                 # at once only what is written before any of it
-                waits = np.flatnonzero(second[start:stop] >= start) if self._has_one else ()
+                waits = (
+                    np.flatnonzero(second[start:stop] >= start) if self._has_one else np.zeros(0, dtype=int)
+                )
                 end = start + int(waits[0]) if len(waits) else stop
                 others = second[start:end]
                 run = slice(int(others[0]), int(others[-1]) + 1)
