@@ -575,7 +575,7 @@ class _Evaluator:
     ) -> _Evaluator:
         """Return that of a fit, from its problem and arguments."""
         groups, plate = groups_of(problem, factors), problem.bound.data_plate
-        measured = tuple(own for own in problem.coordinates.groups if own.location is None)
+        measured = problem.coordinates.groups
         return cls(model, tuple(point), groups, plate, prior, names, problem.on_groups, measured)
 
     @property

@@ -291,9 +291,13 @@ def _group_at_mean(
     observed, common = told.observed, told.common
     if observed is None:
         return None
-    before = next((own for own in measured if own.variables == members and told.location is None), None)
-    if before is not None and are_like(before.point, bound, observed, common):
-        return before
+    for before in measured:
+        if (
+            before.variables == members
+            and told.location is None
+            and are_like(before.point, bound, observed, common)
+        ):
+            return before
     point, spread = moments_of(bound, observed, common)
     known = _known_location(bound, members, common, told.has_precisions)
     if known is not None:

@@ -85,12 +85,11 @@ class Formula:
         self.is_scalar = not of_factors and not self.constant_axes
         """Whether all that changes in it are numbers, as is most of a small model; then einsum is not needed."""
         self._made: dict[Hashable, Callable[[Array], Evaluation]] = {}
-        self._others: dict[Hashable, Formula] = {}
 
     def __getstate__(self) -> dict[str, object]:
         """Return its state without functions."""
         own = {name: own for name, own in vars(self).items() if name not in ("value", "_between")}
-        return {**own, "_made": {}, "_others": {}}
+        return {**own, "_made": {}}
 
     @cached_property
     def _letter(self) -> dict[Axis, str]:
@@ -214,17 +213,6 @@ class Formula:
             return lambda constant: lambda arrays: float(constant) * value([arrays[key] for key in keys])
         made = self.evaluation(range(len(keys)), ())
         return lambda constant: _as_float(made(constant))
-
-    def replaced(self, position: int, key: Hashable, axis: Axis | None) -> Formula:
-        """Return the formula with another operand at ``position`` and one known array; see :class:`Contraction`."""
-        asked = "replaced", position, key, axis
-        found = self._others.get(asked)
-        if found is None:
-            factors, before = list(self.factors), () if axis is None else (axis,)
-            factors[position] = Factor(key, (*before, *factors[position].axes))
-            found = Formula(1.0, factors, [self.constant_axes], (), self.size, self.gather)
-            self._others[asked] = found
-        return found
 
     def derivative(self, position: int, keep: Axis | None) -> Callable[[Array], Evaluation]:
         """Return what makes, of the constant, the derivative with respect to an operand: see :class:`Derivative`."""
@@ -390,7 +378,10 @@ class Contraction:
 
     def replaced(self, position: int, key: Hashable, axis: Axis | None = None) -> Contraction:
         """Return the same contraction with another operand at ``position``; an axis of several comes first in it."""
-        return self.of(self.formula.replaced(position, key, axis), [self.constant])
+        formula, factors = self.formula, list(self.factors)
+        before = () if axis is None else (axis,)
+        factors[position] = Factor(key, (*before, *factors[position].axes))
+        return self.with_factors(factors, (), formula.size, formula.gather)
 
     def with_factors(
         self, factors: Sequence[Factor], constants: Known, size: Callable[[Axis], int], gather: Gather | None

@@ -23,7 +23,7 @@ from .apart import COLD_SWEEPS, DerivedApart, settled
 from .inference import FactorOfRows, inference_of
 from .terms.block_response import BlockResponse
 from .terms.centred import Centres
-from .terms.curvature import Products, curvature, n_pairs, pairs_of, whole_curvature
+from .terms.curvature import Products, curvature, n_pairs, pairs_of, products_of, whole_curvature
 from .terms.kinds import contracted_terms, matrix_terms
 from .terms.matrix_layout import MatrixLayout
 from .terms.missing_patterns import MissingPatterns
@@ -363,13 +363,7 @@ class IndependentRows:
 
     @cached_property
     def _feature_products(self) -> dict[FactorKey, tuple[FeatureTable, Products]]:
-        found, facts = {}, self.compiled.facts
-        for factor, table in self.tables.items():
-            asked = "products of features", factor.key
-            if asked not in facts:
-                facts[asked] = Products(table)
-            found[factor.key] = table, facts[asked]
-        return found
+        return products_of(self.tables, self.compiled.facts)
 
     @property
     def n_curved(self) -> int:
@@ -414,8 +408,8 @@ class IndependentRows:
 
     def curved_between(self, whole: Mapping[FactorKey, Array], parts: Arrays, n: int) -> Array:
         """Return what such changes of the sums are along n changes of the coefficients again, (n, n)."""
-        packed = {own.key: self._layouts[own.key].packed_each(parts, n).reshape(n, -1) for own in self.factors}
-        return sum(((own @ whole[key]) @ own.T for key, own in packed.items()), np.zeros((n, n)))
+        packed = {key: self._layouts[key].packed_each(parts, n).reshape(n, -1) for key in whole}
+        return sum((own @ whole[key] @ own.T for key, own in packed.items()), np.zeros((n, n)))
 
     def zeros_of(self, factor: LocalFactor, zeros: Coefficients, rows: Rows, scratch: Workspace) -> Array:
         """Return how many known probabilities of zero each statistic meets, for any other local variables."""

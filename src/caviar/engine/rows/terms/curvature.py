@@ -9,9 +9,9 @@ monomials. Of a label only pairs of different categories are summed: its covaria
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
 from itertools import pairwise
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -147,6 +147,19 @@ class Products:
                 start = end
 
 
+def products_of(
+    tables: Mapping[LocalFactor, FeatureTable], facts: MutableMapping[Hashable, Any]
+) -> dict[FactorKey, tuple[FeatureTable, Products]]:
+    """Return the features of each local factor and their products, which are found once for a statement."""
+    found = {}
+    for factor, table in tables.items():
+        asked = "products of features", factor.key
+        if asked not in facts:
+            facts[asked] = Products(table)
+        found[factor.key] = table, facts[asked]
+    return found
+
+
 def _powers(feature: Feature) -> list[tuple[Hashable, ...]]:
     """Return the numbers of the data, at most two, whose product each row of a feature is; others are their own."""
     if feature.source is None:
@@ -208,11 +221,11 @@ def pairs_of(key: FactorKey) -> FactorKey:
 
 def _of_label(work: BlockWork, factor: LocalFactor) -> Weights:
     """Return what makes minus the covariances of pairs of categories, in the order of an upper triangle."""
-    shares = factor.counted(work.state[factor.key], work.rows.columns)
+    shares, number = factor.counted(work.state[factor.key], work.rows.columns), n_pairs(factor)
 
     def of_rows(rows: slice) -> Array:
         own, start = shares[:, rows], 0
-        found = work.scratch.array((factor, "pairs"), (n_pairs(factor), own.shape[1]))
+        found = work.scratch.array((factor, "pairs"), (number, own.shape[1]))
         weighted = own if work.rows.weights is None else own * work.rows.weights[rows]
         for category in range(len(own) - 1):
             stop = start + len(own) - category - 1
