@@ -3,6 +3,10 @@
 import numpy as np
 import pytest
 
+from caviar.families import Wishart, _roots
+from caviar.families._base import ExponentialFamily
+from caviar.families._roots import MatrixRoots, NormalRoots
+
 _STEPS = (2e-3, 1e-3)
 
 
@@ -81,3 +85,58 @@ def test_covariance_of_a_value_is_that_of_draws(q, laws):
     scale = sd[..., :, None] * sd[..., None, :]
     finite = np.isfinite(scale)
     np.testing.assert_array_less(np.abs(drawn - found)[finite] / scale[finite], 0.15)
+
+
+@pytest.mark.parametrize("df", [3.5, 40.0, 1e5, 1e12])
+def test_roots_of_wisharts_are_those_of_their_covariances(df):
+    size = 3
+    inverse_scale = (
+        np.array([[4.0, 1.0, 0.5], [1.0, 2.0, -0.3], [0.5, -0.3, 1.0]]) * np.array([1.0, 7.0])[:, None, None]
+    )
+    q = Wishart(np.array([df, df + 2.0]), inverse_scale)
+    found = q.roots()
+    units = np.eye(1 + size * size)
+    covariances = np.empty((2, len(units), len(units)))
+    for place, unit in enumerate(units):
+        matrix = unit[1:].reshape(size, size)
+        change = np.full(2, unit[0]), np.broadcast_to(0.5 * (matrix + matrix.T), (2, size, size))
+        log_det, x = q.response(change)
+        covariances[:, :, place] = np.concatenate([log_det[:, None], x.reshape(2, -1)], axis=1)
+    for root, of_values, covariance in zip(found.matrices, found.of_values, covariances, strict=True):
+        assert root.shape == (10, 7)
+        sd = np.sqrt(np.diagonal(covariance))
+        np.testing.assert_allclose(
+            root @ root.T / np.outer(sd, sd), covariance / np.outer(sd, sd), atol=1e-13
+        )
+        np.testing.assert_allclose(
+            (root @ of_values)[1:] / np.outer(sd, sd)[1:, 1:],
+            covariance[1:, 1:] / np.outer(sd, sd)[1:, 1:],
+            atol=1e-13,
+        )
+    np.testing.assert_allclose(q.covariance_of_value(), ExponentialFamily.covariance_of_value(q), rtol=1e-12)
+    # what the entries of the matrix do not tell of its log-determinant: nothing cancels
+    left = np.array([root[0, -1] ** 2 for root in found.matrices])
+    np.testing.assert_allclose(
+        left * q.df**2, 2.0 * size + size * (size - 1), rtol=5.0 / df if df > 5 else 3.0
+    )
+
+
+def test_roots_in_batches_are_those_of_one_matrix_after_the_other():
+    rng = np.random.default_rng(0)
+    matrices = list(rng.normal(size=(3, 5, 4)))
+    batch, uneven = MatrixRoots(matrices, matrices), MatrixRoots([*matrices, rng.normal(size=(2, 1))], [])
+    coordinates, natural = rng.normal(size=(13, 6)), rng.normal(size=(17, 6))
+    np.testing.assert_allclose(batch.times(coordinates[:12]), uneven.times(coordinates)[:15], rtol=1e-13)
+    np.testing.assert_allclose(batch.transposed(natural[:15]), uneven.transposed(natural)[:12], rtol=1e-13)
+
+
+def test_small_roots_of_normal_vectors_are_those_of_large_ones(monkeypatch):
+    rng = np.random.default_rng(0)
+    lower = np.tril(rng.normal(size=(4, 3, 3)))
+    mean, coordinates, natural = rng.normal(size=(4, 3)), rng.normal(size=(36, 5)), rng.normal(size=(48, 5))
+    small = NormalRoots(mean, lower)
+    found = small.times(coordinates), small.transposed(natural)
+    monkeypatch.setattr(_roots, "_MOST_WRITTEN", 0)
+    large = NormalRoots(mean, lower)
+    np.testing.assert_allclose(found[0], large.times(coordinates), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(found[1], large.transposed(natural), rtol=1e-12, atol=1e-13)

@@ -9,6 +9,7 @@ from scipy import stats
 from scipy.sparse import csr_array
 
 import caviar as cv
+from caviar.engine.binding import coordinates
 from caviar.engine.response.quantities import Response
 from caviar.execution import Threads
 from caviar.posterior.posterior import Posterior
@@ -510,3 +511,15 @@ def test_predictions_along_a_chain_are_refused():
     noisy = spread[:-1, :-1] + 0.25 * np.eye(n - 1)
     exact = 0.25 + spread[-1, -1] - spread[-1, :-1] @ np.linalg.solve(noisy, spread[-1, :-1])
     assert posterior.predict(data)["y"].sd[-1] == pytest.approx(np.sqrt(exact), rel=0.03)
+
+
+def test_the_data_of_the_fit_are_not_measured_again(mixture, monkeypatch):
+    posterior, data = mixture
+    expected = posterior.linear_response(data).sd("mean")
+    measured = []
+    moments = coordinates.moments_of
+    monkeypatch.setattr(coordinates, "moments_of", lambda *given: measured.append(1) or moments(*given))
+    np.testing.assert_array_equal(posterior.linear_response(data).sd("mean"), expected)
+    assert not measured
+    with pytest.raises(cv.DataError, match="beyond a double"):
+        posterior.linear_response({"x": 1e200 * data["x"]})

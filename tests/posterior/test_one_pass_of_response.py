@@ -5,12 +5,13 @@ import pytest
 
 import caviar as cv
 from caviar.engine.ascent.state import begin
+from caviar.engine.design.backend import Workspace
 from caviar.engine.evaluation.evaluate import in_frame
 from caviar.engine.response import factors
 from caviar.engine.response.operator import ResponseOperator
 from caviar.engine.response.passes.blocks import CurveBlocks, RespondBlocks
 from caviar.engine.response.quantities import Response
-from caviar.engine.rows.tasks import InferBlocks
+from caviar.engine.rows.tasks import InferBlocks, rows_at
 from caviar.engine.rows.terms.curvature import Products, n_pairs
 
 OBS = cv.Plate("obs")
@@ -67,6 +68,25 @@ def test_small_factors_respond_to_all_changes_at_once_as_to_one_after_the_other(
     np.testing.assert_allclose(together.times(columns), apart.times(columns), rtol=1e-12, atol=1e-14)
     for one, other in zip(together.factors, apart.factors, strict=True):
         np.testing.assert_allclose(one.covariances, other.covariances, rtol=1e-12)
+
+
+def _one_column(rng):
+    return cv.models.gaussian_mixture(1, 2), {"x": rng.normal(size=(80, 1))}, None
+
+
+@pytest.mark.parametrize("make", [_with_weights, _whole_rows_missing, _numbers_and_counts, _one_column])
+def test_products_of_features_are_written_after_those_that_they_are_made_of(make):
+    """Of one column x^4 is x times x^3, which is written just before."""
+    operator = _operator(make)
+    ((_, table),) = operator.problem.rows.tables.items()
+    products = Products(table)
+    block = rows_at(operator._rows.source, (0, 80))
+    features = np.empty((table.n_rows, block.n_rows))
+    table.fill(block.columns, features, Workspace())
+    out = np.empty((products.number, block.n_rows))
+    products.write(features, out)
+    np.testing.assert_allclose(out[products.places], features[:, None] * features, rtol=1e-14)
+    np.testing.assert_allclose(out, features[products.pairs[0]] * features[products.pairs[1]], rtol=1e-14)
 
 
 def test_equal_products_of_features_are_summed_once():

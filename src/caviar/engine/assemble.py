@@ -30,7 +30,7 @@ from .ascent.schedules.stochastic import Stochastic
 from .ascent.schedules.swapping import AS_LONG_AS_IT_PAYS, BRIEFLY, Swapping
 from .ascent.schedules.truncated import VERY_MANY, Looks, Truncated, TruncatedSteps
 from .binding.bound_model import BoundModel
-from .binding.coordinates import Coordinates, coordinates_of
+from .binding.coordinates import Coordinates, Group, coordinates_of
 from .compiled.compiler import compile_terms
 from .compiled.labels_that_meet import with_joined_labels
 from .compiled.shared.groups import with_shared
@@ -225,6 +225,7 @@ def assemble(
     joint: Sequence[Sequence[str]] | str | None = None,
     plans: dict[Hashable, Any] | None = None,
     coordinates: Coordinates | None = None,
+    measured: Sequence[Group] = (),
 ) -> Problem:
     """Return the compiled problem of a model bound to data.
 
@@ -242,8 +243,10 @@ def assemble(
         What was compiled before of the same nodes with other values.
     coordinates
         What locations are measured from; the data by default.
+    measured
+        Of a fit of the same data, what locations were measured from.
     """
-    coordinates = coordinates or coordinates_of(bound)
+    coordinates = coordinates or coordinates_of(bound, measured)
     if isinstance(bound, BoundDocuments):
         return Problem(bound, coordinates, document_factors(bound), order, point, _documents)
     terms = [term for node in bound.nodes if isinstance(node, Variable) for term in terms_of(node)]

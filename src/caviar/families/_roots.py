@@ -22,6 +22,9 @@ from caviar._typing import AnyArray, Array
 _MOST_DENSE = 20_000
 """Numbers of a block-diagonal matrix up to which a dense product takes less than the calls of a sparse one."""
 
+_MOST_WRITTEN = 200_000
+"""Numbers of roots with a closed form up to which the matrices are formed: their products take fewer passes."""
+
 
 class Roots(ABC):
     """Square roots of the covariances of the statistics of R repetitions."""
@@ -69,6 +72,12 @@ class MatrixRoots(Roots):
         return self.of_values
 
     @cached_property
+    def _stacked(self) -> Array | None:
+        """All of them, (R, p, rank), where they are of one shape; None elsewhere."""
+        shapes = {root.shape for root in self.matrices}
+        return np.stack(self.matrices) if len(shapes) == 1 else None
+
+    @cached_property
     def _whole(self) -> csc_array | Array:
         """All of them, block diagonal; dense if they are small."""
         n_rows, n_columns = (sum(root.shape[axis] for root in self.matrices) for axis in (0, 1))
@@ -92,10 +101,21 @@ class MatrixRoots(Roots):
         return csc_array(triples, shape=(row, column))
 
     def times(self, coordinates: Array) -> Array:
-        return np.asarray(self._whole @ coordinates)
+        stacked = self._stacked
+        return np.asarray(self._whole @ coordinates) if stacked is None else _each(stacked, coordinates)
 
     def transposed(self, natural: Array) -> Array:
-        return np.asarray(self._whole.T @ natural)
+        stacked = self._stacked
+        if stacked is None:
+            return np.asarray(self._whole.T @ natural)
+        return _each(stacked.swapaxes(1, 2), natural)
+
+
+def _each(matrices: Array, columns: Array) -> Array:
+    """Return the products of each of R matrices, (R, a, b), with its own rows of columns, (R b, n), shape (R a, n)."""
+    n_matrices, n_rows, n_own = matrices.shape
+    n = columns.shape[1]
+    return (matrices @ columns.reshape(n_matrices, n_own, n)).reshape(n_matrices * n_rows, n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +151,24 @@ class NormalRoots(Roots):
         found[:, :d] = self.lower.swapaxes(1, 2)
         return list(found)
 
+    @cached_property
+    def _matrices(self) -> Array | None:
+        """The matrices of the statistics, (R, p, rank), if these are small."""
+        n, d = self.mean.shape
+        rank = d + d * (d + 1) // 2
+        if n * (d + d * d) * rank > _MOST_WRITTEN:
+            return None
+        return self._times(np.tile(np.eye(rank), (n, 1))).reshape(n, d + d * d, rank)
+
     def times(self, coordinates: Array) -> Array:
+        matrices = self._matrices
+        return self._times(coordinates) if matrices is None else _each(matrices, coordinates)
+
+    def transposed(self, natural: Array) -> Array:
+        matrices = self._matrices
+        return self._transposed(natural) if matrices is None else _each(matrices.swapaxes(1, 2), natural)
+
+    def _times(self, coordinates: Array) -> Array:
         n, d = self.mean.shape
         i, j = self._pairs
         own = np.moveaxis(coordinates.reshape(n, -1, coordinates.shape[1]), 2, 1)
@@ -145,7 +182,7 @@ class NormalRoots(Roots):
         whole = np.concatenate([location, square.reshape(*own.shape[:2], d * d)], axis=2)
         return np.moveaxis(whole, 1, 2).reshape(-1, coordinates.shape[1])
 
-    def transposed(self, natural: Array) -> Array:
+    def _transposed(self, natural: Array) -> Array:
         n, d = self.mean.shape
         i, j = self._pairs
         own = np.moveaxis(natural.reshape(n, -1, natural.shape[1]), 2, 1)

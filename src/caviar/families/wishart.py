@@ -22,6 +22,7 @@ from caviar.families._parameters import (
     require,
     require_positive_definite,
 )
+from caviar.families._roots import MatrixRoots
 from caviar.families._transforms import LogCholesky, Transform
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import (
@@ -30,6 +31,7 @@ from caviar.numerics.gamma_function import (
     ratio_excess,
     relative_entropy,
     stirling_remainder,
+    trigamma_remainder,
 )
 from caviar.numerics.linalg import (
     MANY,
@@ -187,6 +189,34 @@ class Wishart(Factored, ExponentialFamily):
         return log_det, 2.0 * (
             df * self._scale + self.df[..., np.newaxis, np.newaxis] * product @ self._scale
         )
+
+    def roots(self) -> MatrixRoots:
+        r"""Return square roots of the covariances of log|X| and X in closed form.
+
+        With :math:`X = F W F'` and :math:`F F' = B^{-1}` the entries of W on and above its diagonal are uncorrelated,
+        with variances :math:`2 \nu` and :math:`\nu`, and :math:`\mathrm{Cov}(\log|X|, W_{ii}) = 2`.
+        """
+        size, df = self.inverse_scale.shape[-1], self.df[:, None]
+        i, j = np.triu_indices(size)
+        lower = self._inverse_lower
+        products = lower[:, i, :, None] * lower[:, j, None, :]
+        is_square = i == j
+        scales = np.where(is_square, np.sqrt(0.5 * df), np.sqrt(df))[..., None, None]
+        of_entries = (scales * (products + products.swapaxes(-1, -2))).reshape(len(df), len(i), size * size)
+        roots = np.zeros((len(df), 1 + size * size, len(i) + 1))
+        roots[:, 1:, :-1] = of_entries.swapaxes(1, 2)
+        roots[:, 0, :-1] = np.where(is_square, np.sqrt(2.0 / df), 0.0)
+        # what is left of the variance of log|X|: each term is positive
+        rest = trigamma_remainder(self._halves) + 2.0 * _steps(size) / (df * (df - _steps(size)))
+        roots[:, 0, -1] = np.sqrt(rest.sum(axis=1))
+        of_values = np.concatenate([of_entries, np.zeros((len(df), 1, size * size))], axis=1)
+        return MatrixRoots(list(roots), list(of_values))
+
+    def covariance_of_value(self) -> Array:
+        scale, entries = self._scale, self.inverse_scale.shape[-1] ** 2
+        paired = scale[..., :, None, :, None] * scale[..., None, :, None, :]
+        both = paired + paired.swapaxes(-1, -2)
+        return (self.df[..., None, None, None, None] * both).reshape(*self.batch_shape, entries, entries)
 
     @cached_property
     def log_partition(self) -> Array:

@@ -19,6 +19,7 @@ from ..engine.ascent.schedule import Beginning, Schedule, StatedSchedule
 from ..engine.ascent.status import Status
 from ..engine.assemble import as_schedule, assemble, schedule_for
 from ..engine.binding.bound_model import BoundModel
+from ..engine.binding.coordinates import Group
 from ..engine.checkpoint.states import States
 from ..engine.factorisation import APART
 from ..engine.rows.executor import Executor
@@ -481,15 +482,20 @@ class Model(ShownAsGraph):
         factors: Sequence[Sequence[str]] | str | None,
         order: Sequence[str] | None = None,
         thorough: bool = False,
+        measured: Sequence[Group] = (),
     ) -> Problem:
-        """Return the compiled problem of this model for bound data, whose looks are thorough if asked."""
+        """Return the compiled problem of this model for bound data, whose looks are thorough if asked.
+
+        ``measured`` is what the locations of a fit of the same data are measured from.
+        """
         globals_ = {v.name: v for v in bound.latent_globals()}
         masses = frozenset(globals_[name] for name in known_names("point", point, globals_))
         for variable in globals_.values():
             if variable.floor is not None and variable not in masses:
                 remedy = f"its factor must be a point mass: point=['{variable.name}']"
                 raise ParameterError(f"'{variable.name}' has a smallest_variance, so {remedy}")
-        problem = assemble(bound, ordered(globals_, order), masses, factors, self.structure.plans)
+        order_of_all, plans = ordered(globals_, order), self.structure.plans
+        problem = assemble(bound, order_of_all, masses, factors, plans, measured=measured)
         return problem.with_rows(problem.rows.thorough()) if thorough else problem
 
     def _restarts(
@@ -560,14 +566,17 @@ class _Evaluator:
     prior: Beliefs | None = None
     names: Names = field(default_factory=Names)
     on_factors: str = ""
+    measured: tuple[Group, ...] = field(default=(), repr=False)
+    """What the locations of the fit are measured from, where one point is enough; nothing of a loaded posterior."""
 
     @classmethod
     def of(
         cls, problem: Problem, model: Model, point: Any, factors: Any, prior: Beliefs | None, names: Names
     ) -> _Evaluator:
         """Return that of a fit, from its problem and arguments."""
-        groups = groups_of(problem, factors)
-        return cls(model, tuple(point), groups, problem.bound.data_plate, prior, names, problem.on_groups)
+        groups, plate = groups_of(problem, factors), problem.bound.data_plate
+        measured = problem.coordinates.groups
+        return cls(model, tuple(point), groups, plate, prior, names, problem.on_groups, measured)
 
     @property
     def data_plate(self) -> Plate | None:
@@ -579,12 +588,21 @@ class _Evaluator:
         return meet(self.model.axes, self.model.structure.leaves, data, self.names)
 
     def bind(
-        self, data: Mapping[str, Any], sample_weight: Any = None, executor: Any = None
+        self,
+        data: Mapping[str, Any],
+        sample_weight: Any = None,
+        executor: Any = None,
+        *,
+        are_fitted: bool = False,
     ) -> tuple[Problem, RowMap]:
-        """Return the problem for other data, and the map over its rows."""
+        """Return the problem for other data, or those of the fit, and the map over its rows."""
         met = self.named(data)
         bound = bound_of(self.model, met, sample_weight, self.plate, self.factors, (self.point,))
-        problem = self.model._problem(bound, self.point, APART if self.factors is None else self.factors)
+        factors, measured = (
+            APART if self.factors is None else self.factors,
+            self.measured if are_fitted else (),
+        )
+        problem = self.model._problem(bound, self.point, factors, measured=measured)
         if self.prior is not None:
             problem = problem.believing(self.prior.about(problem))
         problem = problem.together

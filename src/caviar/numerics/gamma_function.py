@@ -12,7 +12,7 @@ so that a family can combine the large parts :math:`x \log x - x` by hand and ad
 import math
 
 import numpy as np
-from scipy.special import digamma, gammaln, rel_entr
+from scipy.special import digamma, gammaln, polygamma, rel_entr
 
 from caviar._typing import AnyArray, Array
 
@@ -135,6 +135,23 @@ def _stirling_series(x: Array) -> Array:
     for _, coefficient in reversed(_STIRLING):
         series = series * square + coefficient
     return series * inverse
+
+
+def trigamma_remainder(x: Array) -> Array:
+    r"""Return :math:`\psi'(x) - 1 / x` for positive ``x``, which falls like :math:`1 / (2 x^2)`.
+
+    Examples
+    --------
+    >>> print(trigamma_remainder(np.array([1.0, 1e8])))
+    [6.44934067e-01 5.00000002e-17]
+    """
+    large = x >= _SERIES_FROM
+    small_x = np.where(large, 1.0, x)
+    inverse = 1.0 / np.where(large, x, _SERIES_FROM)
+    square, series = inverse * inverse, np.zeros_like(inverse)
+    for n, coefficient in reversed(_STIRLING):
+        series = series * square + coefficient * n * (n + 1)
+    return np.where(large, square * (0.5 + series * inverse), polygamma(1, small_x) - 1.0 / small_x)
 
 
 def entropy_remainder(x: Array) -> Array:

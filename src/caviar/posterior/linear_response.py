@@ -695,7 +695,7 @@ class Responds(Factored):
 
         ``bound`` is the problem of these data and the map over their rows, if they are known.
         """
-        problem, row_map = bound or self._evaluator.bind(data, sample_weight, executor)
+        problem, row_map = bound or self._evaluator.bind(data, sample_weight, executor, are_fitted=True)
         factors = {**self._factors, **self._shared.independent(self._factors)}
         response = Response(problem, factors, row_map, is_whole=is_whole)
         self._refuse_other_data(response.elbo)

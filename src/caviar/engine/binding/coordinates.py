@@ -13,7 +13,7 @@ Categorical chooses the location, each of its categories can have a point of its
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from ...numerics.cached import cached_property
 from .bound_model import BoundModel
 from .design_origins import DesignOrigin, design_origins_of
 from .observed_moments import (
+    are_like,
     axes_not_kept,
     known_precisions,
     medians_of,
@@ -267,21 +268,36 @@ def _plate_chosen_by(
     return None
 
 
-def coordinates_of(bound: BoundModel) -> Coordinates:
-    """Return the frame of a model with data: each group measured from the mean of its first observed member."""
+def coordinates_of(bound: BoundModel, measured: Sequence[Group] = ()) -> Coordinates:
+    """Return the frame of a model with data: each group measured from the mean of its first observed member.
+
+    Parameters
+    ----------
+    measured
+        Groups of a fit of the same data, which are not measured again.
+    """
     # of what is added up, values of priors say which addend is moved
     are_sums = bound.fact("has sums", lambda: has_sums(bound))
     sets = connected(bound) if are_sums else bound.fact("connected", lambda: connected(bound))
-    groups = tuple([group for own in sets if (group := _group_at_mean(bound, own)) is not None])
+    groups = tuple([group for own in sets if (group := _group_at_mean(bound, own, measured)) is not None])
     taken = [variable for group in groups for variable in group.variables]
     return Coordinates(bound, groups, {}, design_origins_of(bound, taken) if are_sums else {})
 
 
-def _group_at_mean(bound: BoundModel, members: tuple[Variable, ...]) -> Group | None:
+def _group_at_mean(
+    bound: BoundModel, members: tuple[Variable, ...], measured: Sequence[Group]
+) -> Group | None:
     told = bound.fact(("together", members), lambda: together(bound, members))
     observed, common = told.observed, told.common
     if observed is None:
         return None
+    for before in measured:
+        if (
+            before.variables == members
+            and told.location is None
+            and are_like(before.point, bound, observed, common)
+        ):
+            return before
     point, spread = moments_of(bound, observed, common)
     known = _known_location(bound, members, common, told.has_precisions)
     if known is not None:

@@ -36,6 +36,16 @@ def moments_of(bound: BoundModel, observed: Variable, kept: list[Plate]) -> tupl
     return common.reshape(about.shape), about * _unit(mean, spread)
 
 
+def are_like(mean: Array, bound: BoundModel, observed: Variable, kept: list[Plate]) -> bool:
+    """Whether values in memory may have a mean that was measured before: by its shape and the largest value."""
+    rows, _ = rows_of(bound, observed, bound.values_of(observed))
+    if not isinstance(rows, np.ndarray):
+        return False
+    averaged = axes_not_kept(bound, observed, kept)
+    shape = tuple(size for axis, size in enumerate(rows.shape[1:]) if axis not in averaged)
+    return mean.shape == shape and -LARGEST < rows.min(initial=0.0) <= rows.max(initial=0.0) < LARGEST
+
+
 def medians_of(bound: BoundModel, observed: Variable, kept: list[Plate]) -> Array:
     """Return the medians of what was observed, over the data plate and the plates that are not kept."""
     rows, weights = rows_of(bound, observed, bound.values_of(observed))

@@ -167,10 +167,12 @@ class ResponseOperator(Derivative):
         return np.repeat(np.asarray(values), ranks)
 
     def matrix(self) -> Array:
-        """Return K = L' H L, (r, r): a pass for every 64 coordinates.
+        """Return K = L' H L, (r, r): a pass for every 64 coordinates, or from the curvature of the rows.
 
         Where the rows hide nothing, a factor says nothing to itself, and the columns of all others are enough.
         """
+        if self._coefficients is not None and self._is_curved and self.counts.all():
+            return self._by_curvature()
         others = np.ones(self.size, dtype=bool)
         if self.silent is not None:
             others[self.coordinates[self.silent]] = False
@@ -179,6 +181,16 @@ class ResponseOperator(Derivative):
             return found
         found[:, others] = self.apply(np.eye(self.size)[:, others])
         found[np.ix_(others, ~others)] = found[np.ix_(~others, others)].T
+        return found
+
+    def _by_curvature(self) -> Array:
+        """Return K where all coordinates count: what the rows are told and what they tell are of the same terms."""
+        changes = self._apart(self.times(np.eye(self.size)))
+        directly, _ = self._terms.of_updates.change(self._arrays, changes, self.size)
+        found = self.transposed(self._joined(directly, self.size))
+        if not self.rows_are_apart:
+            told, _ = self._terms.of_coefficients.change(self._arrays, changes, self.size)
+            found += self._model.curved_between(self._whole_curvature, told, self.size)
         return found
 
     @property
@@ -191,11 +203,6 @@ class ResponseOperator(Derivative):
         if not sizes or self.factors[number].variable.name in self._terms.with_themselves:
             return None
         return number
-
-    @property
-    def is_formed_at_once(self) -> bool:
-        """Whether one pass over the rows forms K anywhere."""
-        return self._coefficients is not None and self._is_curved
 
     @property
     def is_straight(self) -> bool:

@@ -23,7 +23,7 @@ from .apart import COLD_SWEEPS, DerivedApart, settled
 from .inference import FactorOfRows, inference_of
 from .terms.block_response import BlockResponse
 from .terms.centred import Centres
-from .terms.curvature import Products, curvature, n_pairs, pairs_of, whole_curvature
+from .terms.curvature import Products, curvature, n_pairs, pairs_of, products_of, whole_curvature
 from .terms.kinds import contracted_terms, matrix_terms
 from .terms.matrix_layout import MatrixLayout
 from .terms.missing_patterns import MissingPatterns
@@ -363,7 +363,7 @@ class IndependentRows:
 
     @cached_property
     def _feature_products(self) -> dict[FactorKey, tuple[FeatureTable, Products]]:
-        return {factor.key: (table, Products(table)) for factor, table in self.tables.items()}
+        return products_of(self.tables, self.compiled.facts)
 
     @property
     def n_curved(self) -> int:
@@ -405,6 +405,11 @@ class IndependentRows:
             change = layout.packed_each(parts, n).reshape(n, -1) @ whole[factor.key]
             found |= layout.unpacked_each(change.reshape(n, layout.n_statistics, -1))
         return found
+
+    def curved_between(self, whole: Mapping[FactorKey, Array], parts: Arrays, n: int) -> Array:
+        """Return what such changes of the sums are along n changes of the coefficients again, (n, n)."""
+        packed = {key: self._layouts[key].packed_each(parts, n).reshape(n, -1) for key in whole}
+        return sum((own @ whole[key] @ own.T for key, own in packed.items()), np.zeros((n, n)))
 
     def zeros_of(self, factor: LocalFactor, zeros: Coefficients, rows: Rows, scratch: Workspace) -> Array:
         """Return how many known probabilities of zero each statistic meets, for any other local variables."""

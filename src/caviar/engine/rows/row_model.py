@@ -306,6 +306,10 @@ class RowModel(Protocol):
         """Return by how much all sums change with n changes of the coefficients, which have an axis of these first."""
         ...
 
+    def curved_between(self, whole: Mapping[FactorKey, Array], parts: Arrays, n: int) -> Array:
+        """Return what such changes of the sums are along n changes of the coefficients again, (n, n)."""
+        ...
+
     def why_no_response(self) -> str:
         """Return why the response of the sums to the coefficients cannot be computed; nothing if it can."""
         ...

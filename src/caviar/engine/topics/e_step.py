@@ -184,6 +184,10 @@ class TopicRows:
         """Refuse: see :attr:`n_curved`."""
         raise ModelError(_NOT_DENSE)
 
+    def curved_between(self, whole: Mapping[FactorKey, Array], parts: Arrays, n: int) -> Array:
+        """Refuse: see :attr:`n_curved`."""
+        raise ModelError(_NOT_DENSE)
+
     @property
     def parts_of_messages(self) -> Set[Hashable]:
         """The parts of the coefficients that a block of rows needs: all; and the sum that the topics meet."""

@@ -30,21 +30,23 @@ class Formed(Solution):
     def __init__(self, operator: Operator, matrix: Array | None = None) -> None:
         matrix = operator.matrix() if matrix is None else matrix
         counts = self._counts = operator.counts
-        own = matrix[np.ix_(counts, counts)]
-        self._left, self._tried = np.eye(len(own)) - 0.5 * (own + own.T), dict[float, bool]()
+        all_count = bool(counts.all())
+        own = matrix if all_count else matrix[np.ix_(counts, counts)]
+        self._left, self._tried = -0.5 * (own + own.T), dict[float, bool]()
+        self._left.flat[:: len(own) + 1] += 1.0
         # a factor of Cholesky takes a tenth of the time of the eigenvectors
         inverse = _inverse(self._left)
         self._largest = np.inf if inverse is None else float(np.trace(inverse))
-        solved = np.zeros_like(matrix)
-        if inverse is not None and self.is_above(FLAT):
+        self._flat = np.zeros((len(matrix), 0))
+        if inverse is None or not self.is_above(FLAT):
+            inverse = self._by_vectors()
+        if not all_count:
+            solved = np.zeros_like(matrix)
             solved[np.ix_(counts, counts)] = inverse
-            self._flat = np.zeros((len(matrix), 0))
-        else:
-            solved[np.ix_(counts, counts)] = self._by_vectors()
-        if not counts.all():
-            solved = _drawn_below(matrix, solved, counts, operator.forecasts[~counts])
+            inverse = _drawn_below(matrix, solved, counts, operator.forecasts[~counts])
             self._flat[~counts] = _reached(matrix, self._flat, counts)
-        self._excess = solved - np.eye(len(matrix))
+        self._excess = inverse
+        self._excess.flat[:: len(matrix) + 1] -= 1.0
 
     def _by_vectors(self) -> Array:
         """Return S of the coordinates that count, beside what is along flat directions."""
@@ -108,7 +110,10 @@ def _inverse(matrix: Array) -> Array | None:
     if not np.isfinite(factor).all():
         return None
     lower, _ = dpotri(factor, lower=True)
-    return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
+    found = np.tril(lower, -1)
+    found += found.T
+    np.fill_diagonal(found, np.diagonal(lower))
+    return found
 
 
 def _drawn_below(matrix: Array, solved: Array, counts: AnyArray, forecasts: AnyArray) -> Array:

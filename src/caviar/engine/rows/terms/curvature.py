@@ -9,9 +9,9 @@ monomials. Of a label only pairs of different categories are summed: its covaria
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
 from itertools import pairwise
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -74,21 +74,37 @@ class Products:
         first, second = np.triu_indices(table.n_rows)
         sorted_powers = powers[self._order]
         product = np.sort(np.concatenate([sorted_powers[first], sorted_powers[second]], axis=1), axis=1)
-        _, occurs, which = np.unique(
-            product @ (len(numbers) + 1) ** np.arange(4), return_index=True, return_inverse=True
+        weights = (len(numbers) + 1) ** np.arange(4)
+        codes, occurs, which = np.unique(product @ weights, return_index=True, return_inverse=True)
+        # whether those with the first feature are all features, one after the other: it is the number 1
+        self._has_one = not powers[self._order[0]].any() and bool(
+            (np.sort(occurs)[: table.n_rows] < table.n_rows).all()
         )
         order = np.argsort(occurs)
-        self._ordered: AnyArray = np.stack([first, second])[:, occurs[order]]
-        self.pairs: AnyArray = self._order[self._ordered]
-        self._runs = list(self._found_runs())
-        # whether those with the first feature are all features, one after the other: it is the number 1
-        whole = [run for *_, run in self._runs[:1]] == [slice(0, table.n_rows)]
-        self._has_one = whole and not powers[self._order[0]].any()
+        if self._has_one:
+            # after the features by degree: then the products of a number are with products one after the other
+            own = product[occurs]
+            order = np.lexsort((*own.T[::-1], (own > 0).sum(axis=1), np.minimum(occurs, table.n_rows)))
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
+        self._factors: AnyArray = np.stack([first, second])[:, occurs[order]]
+        self.pairs: AnyArray = self._order[self._factors]
+        if self._has_one:
+            self._take_numbers_out(product[occurs[order]], weights, codes, rank)
+        self._runs = list(self._found_runs())
         self.places: AnyArray = np.empty((table.n_rows, table.n_rows), dtype=np.intp)
         first, second = self._order[first], self._order[second]
         self.places[first, second] = self.places[second, first] = rank[which]
+
+    def _take_numbers_out(self, powers: AnyArray, weights: AnyArray, codes: AnyArray, rank: AnyArray) -> None:
+        """Note that a product is one of its numbers times a product that is written before it, where there is such."""
+        every, place = np.arange(len(powers)), (powers > 0).argmax(axis=1)
+        number = powers[every, place]
+        alone, rest = number * weights[-1], powers @ weights - number * weights[place]
+        found = [np.minimum(np.searchsorted(codes, own), len(codes) - 1) for own in (alone, rest)]
+        are_written = (codes[found[0]] == alone) & (codes[found[1]] == rest) & (rank[found[1]] < every)
+        are_written[: len(self._order)] = False
+        self._factors[:, are_written] = rank[np.stack(found)[:, are_written]]
 
     @property
     def number(self) -> int:
@@ -104,7 +120,7 @@ class Products:
             features = out
         else:
             features = features.take(self._order, axis=0)
-        for number, own, others, run in self._runs[self._has_one :]:
+        for number, own, others, run in self._runs:
             if run is not None:
                 np.multiply(features[run], features[number], out=out[own])
             else:
@@ -113,15 +129,35 @@ class Products:
                 product *= features[number]
 
     def _found_runs(self) -> Iterator[tuple[int, slice, AnyArray, slice | None]]:
-        """Yield each feature, the places of its new products, with which features, and these if all are in a row."""
-        first, second = self._ordered
-        starts = np.searchsorted(first, np.arange(len(self._order) + 1))
-        for number, (start, stop) in enumerate(pairwise(starts.tolist())):
-            if start < stop:
-                others = second[start:stop]
+        """Yield a factor, the places of products with it, the other factors, and these if all are in a row."""
+        first, second = self._factors
+        begin = len(self._order) if self._has_one else 0
+        starts = [begin, *(np.flatnonzero(np.diff(first[begin:])) + begin + 1).tolist(), len(first)]
+        for start, stop in pairwise(starts):
+            while start < stop:
+                # at once only what is written before any of it
+                waits = (
+                    np.flatnonzero(second[start:stop] >= start) if self._has_one else np.zeros(0, dtype=int)
+                )
+                end = start + int(waits[0]) if len(waits) else stop
+                others = second[start:end]
                 run = slice(int(others[0]), int(others[-1]) + 1)
-                is_run = run.stop - run.start == len(others)
-                yield number, slice(start, stop), others, run if is_run else None
+                is_run = bool((np.diff(others) == 1).all())
+                yield int(first[start]), slice(start, end), others, run if is_run else None
+                start = end
+
+
+def products_of(
+    tables: Mapping[LocalFactor, FeatureTable], facts: MutableMapping[Hashable, Any]
+) -> dict[FactorKey, tuple[FeatureTable, Products]]:
+    """Return the features of each local factor and their products, which are found once for a statement."""
+    found = {}
+    for factor, table in tables.items():
+        asked = "products of features", factor.key
+        if asked not in facts:
+            facts[asked] = Products(table)
+        found[factor.key] = table, facts[asked]
+    return found
 
 
 def _powers(feature: Feature) -> list[tuple[Hashable, ...]]:
@@ -185,11 +221,11 @@ def pairs_of(key: FactorKey) -> FactorKey:
 
 def _of_label(work: BlockWork, factor: LocalFactor) -> Weights:
     """Return what makes minus the covariances of pairs of categories, in the order of an upper triangle."""
-    shares = factor.counted(work.state[factor.key], work.rows.columns)
+    shares, number = factor.counted(work.state[factor.key], work.rows.columns), n_pairs(factor)
 
     def of_rows(rows: slice) -> Array:
         own, start = shares[:, rows], 0
-        found = work.scratch.array((factor, "pairs"), (n_pairs(factor), own.shape[1]))
+        found = work.scratch.array((factor, "pairs"), (number, own.shape[1]))
         weighted = own if work.rows.weights is None else own * work.rows.weights[rows]
         for category in range(len(own) - 1):
             stop = start + len(own) - category - 1
