@@ -162,21 +162,13 @@ def looked(state: GroupedState, groups: AnyArray | None = None) -> GroupedState:
     if problem.has_labels:
         matrices = problem.matrices(arrays)
         if groups is None or sums is None:
-            sums, log_partition = problem.rows.look(matrices)
-            entropy = log_partition - _inner(matrices, sums)
+            sums, entropy = problem.rows.look(matrices)
         else:
-            sums, entropy, own = sums.copy(), state.entropy.copy(), matrices[groups]
-            sums[groups], log_partition = (found, _) = problem.rows.look(own, groups)
-            entropy[groups] = log_partition - _inner(own, found)
+            sums, entropy = sums.copy(), state.entropy.copy()
+            sums[groups], entropy[groups] = problem.rows.look(matrices[groups], groups)
     arrays.update(problem.parts(sums))
     elbo = problem.objective(arrays, entropy) + state.own_entropy
     return replaced(state, arrays=arrays, sums=sums, entropy=entropy, elbo=elbo)
-
-
-def _inner(matrices: Array, sums: Array) -> Array:
-    """Return the inner product of the matrices of each group, (G, K, F) both."""
-    shape = len(sums), sums.shape[1] * sums.shape[2]
-    return np.vecdot(matrices.reshape(shape), sums.reshape(shape))
 
 
 def _updated(state: GroupedState) -> GroupedState:
