@@ -35,6 +35,9 @@ _SHARED, _LARGE = 1.0, 2_000
 Their rows are not looked at any more, so that only their updates are left, which a few iterations must repay.
 """
 
+_SPARED = 2**14
+"""Numbers of the data of groups that have ended, below which they stay in the arrays: to take them out costs more."""
+
 _FALL = 1e-8
 """Fall of an objective, relative to its size and to one nat, that counts as rounding."""
 
@@ -426,6 +429,8 @@ def _without_ended(state: GroupedState, ends: GroupedEnds) -> GroupedState | Non
     if not left.size:
         return None
     share = _SHARE if ended.size > _FEW else _SPENT
+    if ended.size * state.problem.groups.n_numbers < _SPARED:
+        share = 0.0
     if state.problem.groups.is_shared:
         share = _SHARED if state.vector.shape[1] > _LARGE else 0.0
     is_spent = left.size < share * ended.size

@@ -19,7 +19,7 @@ from .local_factor import LocalFactor, own_axes
 _FLOOR, _CEILING = -600.0, 500.0
 """Between these logits exp is a normal number; NumPy's exp is many times slower where it is not."""
 
-_FACTORS, _LOG_OF_PRODUCT = 16, 700.0
+_FACTORS, _LOG_OF_PRODUCT = 8, 700.0
 """Factors of a product of which the log is taken, at most, and what that log may be."""
 
 
