@@ -256,9 +256,11 @@ def means_and_units(X: Array, counts: AnyArray) -> tuple[Array, Array, AnyArray]
 
 def _mean_and_unit(X: Array, counts: AnyArray) -> tuple[Array, Array]:
     """Return the mean and standard deviation of each column of some tables, (G, D); ``counts`` has shape (G, 1)."""
-    own = (np.arange(X.shape[1]) < counts).astype(np.float64)[:, None]
-    mean = (own @ X)[:, 0] / counts
-    deviation = X - mean[:, None]
-    more = (own @ deviation)[:, 0] / counts
-    deviation -= more[:, None]
-    return mean + more, np.sqrt((own @ np.square(deviation, out=deviation))[:, 0] / counts)
+    # along the rows NumPy's loops are long
+    rows = np.array(X.swapaxes(1, 2), dtype=np.float64, order="C")
+    own = (np.arange(X.shape[1]) < counts).astype(np.float64)[..., None]
+    mean = (rows @ own)[..., 0] / counts
+    rows -= mean[..., None]
+    more = (rows @ own)[..., 0] / counts
+    rows -= more[..., None]
+    return mean + more, np.sqrt((np.square(rows, out=rows) @ own)[..., 0] / counts)

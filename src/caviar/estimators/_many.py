@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,6 +122,9 @@ class _Named(Sequence[Table]):
 
     def __getitem__(self, index: Any) -> Any:
         return {"x": self._arrays[index]}
+
+    def __iter__(self) -> Iterator[Table]:
+        return ({"x": own} for own in self._arrays)
 
 
 def _numbers(table: Any) -> AnyArray:

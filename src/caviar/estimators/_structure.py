@@ -205,8 +205,12 @@ class CovarianceStructure(ABC):
     def of_many(self, X: Array, counts: AnyArray) -> tuple[Array, Array, AnyArray]:
         """Return means and :meth:`variances_of` many tables, (G, ...), and which of these are ordinary, (G,)."""
         means, units, is_ordinary = means_and_units(X, counts)
+        return means, self._variances_of_each(means, units, counts), is_ordinary
+
+    def _variances_of_each(self, means: Array, units: Array, counts: AnyArray) -> Array:
+        """Return :meth:`variances_of` many tables, (G, ...), from their means and units, (G, D)."""
         scales = map(DataScale, means, units, [None] * len(means), counts)
-        return means, np.stack([self.variances_of(scale) for scale in scales]), is_ordinary
+        return np.stack([self.variances_of(scale) for scale in scales])
 
     @abstractmethod
     def covariance_with(self, variances: Array) -> Array:

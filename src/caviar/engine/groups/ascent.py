@@ -35,6 +35,9 @@ _SHARED, _LARGE = 1.0, 2_000
 Their rows are not looked at any more, so that only their updates are left, which a few iterations must repay.
 """
 
+_SPARED = 2**14
+"""Numbers of the data of groups that have ended, below which they stay in the arrays: to take them out costs more."""
+
 _FALL = 1e-8
 """Fall of an objective, relative to its size and to one nat, that counts as rounding."""
 
@@ -162,21 +165,13 @@ def looked(state: GroupedState, groups: AnyArray | None = None) -> GroupedState:
     if problem.has_labels:
         matrices = problem.matrices(arrays)
         if groups is None or sums is None:
-            sums, log_partition = problem.rows.look(matrices)
-            entropy = log_partition - _inner(matrices, sums)
+            sums, entropy = problem.rows.look(matrices)
         else:
-            sums, entropy, own = sums.copy(), state.entropy.copy(), matrices[groups]
-            sums[groups], log_partition = (found, _) = problem.rows.look(own, groups)
-            entropy[groups] = log_partition - _inner(own, found)
+            sums, entropy = sums.copy(), state.entropy.copy()
+            sums[groups], entropy[groups] = problem.rows.look(matrices[groups], groups)
     arrays.update(problem.parts(sums))
     elbo = problem.objective(arrays, entropy) + state.own_entropy
     return replaced(state, arrays=arrays, sums=sums, entropy=entropy, elbo=elbo)
-
-
-def _inner(matrices: Array, sums: Array) -> Array:
-    """Return the inner product of the matrices of each group, (G, K, F) both."""
-    shape = len(sums), sums.shape[1] * sums.shape[2]
-    return np.vecdot(matrices.reshape(shape), sums.reshape(shape))
 
 
 def _updated(state: GroupedState) -> GroupedState:
@@ -434,6 +429,8 @@ def _without_ended(state: GroupedState, ends: GroupedEnds) -> GroupedState | Non
     if not left.size:
         return None
     share = _SHARE if ended.size > _FEW else _SPENT
+    if ended.size * state.problem.groups.n_numbers < _SPARED:
+        share = 0.0
     if state.problem.groups.is_shared:
         share = _SHARED if state.vector.shape[1] > _LARGE else 0.0
     is_spent = left.size < share * ended.size

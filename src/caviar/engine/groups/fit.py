@@ -83,6 +83,8 @@ def _to_the_end(
 ) -> None:
     left = ascend(state, ends, min(_A_WHILE, max_iter), tol)
     for n_made in range(_A_WHILE, max_iter, _A_WHILE):
+        if left is None:
+            return
         hear(int(ends.has_settled.sum()))
         left = ascend(left, ends, min(_A_WHILE, max_iter - n_made), tol)
     if left is not None:

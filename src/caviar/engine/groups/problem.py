@@ -60,6 +60,11 @@ class Groups:
     """Weights of rows that all groups share, (N,); None where every row counts once."""
 
     @property
+    def n_numbers(self) -> int:
+        """Numbers of the data of a group."""
+        return sum(values[0].size for values in self.data.values())
+
+    @property
     def totals(self) -> AnyArray:
         """Weight of the rows of each group, (G,)."""
         return self.counts if self.weights is None else np.full(len(self.counts), self.weights.sum())
@@ -226,9 +231,8 @@ class GroupedProblem:
         for first in range(0, len(values), size):
             own = values[first : first + size]
             counts = self.groups.counts[first : first + len(own)]
-            mean = _mean(own, counts)
-            spread_of = _mean(np.abs(own - mean[:, None]), counts)
-            found.append(np.stack([mean - spread_of, mean + spread_of, mean], axis=1))
+            mean, spread = _mean_and_spread(own, counts)
+            found.append(np.stack([mean - spread, mean + spread, mean], axis=1))
         return np.concatenate(found)
 
     def _counted(self, few: Mapping[str, AnyArray]) -> tuple[Mapping[str, AnyArray], AnyArray | None]:
@@ -340,11 +344,16 @@ class GroupedProblem:
         return factor.entropy_about_base().reshape(self.size, -1).sum(axis=-1)
 
 
-def _mean(values: AnyArray, counts: AnyArray) -> Array:
-    """Return the means of the rows of groups, (G, ...), from their values, (G, N, ...)."""
-    is_row = (np.arange(values.shape[1]) < counts[:, None]).astype(np.float64)[:, None]
-    sums = is_row @ values.reshape(*values.shape[:2], -1)
-    return (sums[:, 0] / counts[:, None]).reshape(len(values), *values.shape[2:])
+def _mean_and_spread(values: AnyArray, counts: AnyArray) -> tuple[Array, Array]:
+    """Return means and mean absolute deviations of the rows of groups, (G, ...), from their values, (G, N, ...)."""
+    shape = len(values), *values.shape[2:]
+    # along the rows NumPy's loops are long
+    rows = np.array(values.reshape(*values.shape[:2], -1).swapaxes(1, 2), dtype=np.float64, order="C")
+    is_row = (np.arange(values.shape[1]) < counts[:, None]).astype(np.float64)[..., None]
+    mean = rows @ is_row / counts[:, None, None]
+    rows -= mean
+    spread = np.abs(rows, out=rows) @ is_row / counts[:, None, None]
+    return mean.reshape(shape), spread.reshape(shape)
 
 
 def _new_name(nodes: Sequence[Node]) -> str:

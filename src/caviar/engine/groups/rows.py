@@ -13,10 +13,13 @@ from ...numerics.records import replaced
 from ..design.features import FeatureTable
 from ..design.keys import ColumnKey
 from ..design.scratch import Scratch
-from ..local.categorical import softmax_inplace
+from ..local.categorical import softmax_beside_first, softmax_inplace
 
 _BLOCK = 2**16
 """Numbers of features of the groups that are looked at together: they stay in the cache."""
+
+_FEW_ROWS = 3
+"""Rows of small matrices up to which each is multiplied by itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +76,7 @@ class GroupedRows:
         return self.features[:, numbers, : self._n_rows].swapaxes(0, 1)
 
     def look(self, matrices: Array, groups: AnyArray | None = None) -> tuple[Array, Array]:
-        """Return the sums R T', (G, K, F), and the log-partitions summed, (G,), with labels at their optimum.
+        """Return the sums R T', (G, K, F), and the entropies of the labels, (G,), with these at their optimum.
 
         Parameters
         ----------
@@ -85,21 +88,40 @@ class GroupedRows:
         if groups is None:
             groups = np.arange(len(self.numbers))
         n_groups, n_features, n_rows = len(matrices), len(self.features), self._n_rows
-        sums, log_partition = np.empty(matrices.shape), np.empty(n_groups)
+        sums, entropies = np.empty(matrices.shape), np.empty(n_groups)
         size = max(1, _BLOCK // (matrices.shape[1] * n_rows if self._is_shared else n_features * n_rows))
         for first in range(0, n_groups, size):
             own = slice(first, first + size)
-            features = self._features_of(groups[own])
-            labels = _product(matrices[own], features)
-            each = softmax_inplace(labels)
-            if self._is_padded:
-                each *= np.arange(n_rows) < self.counts[groups[own], None]
-            if self.weights is not None:
-                each *= self.weights
-                labels *= self.weights
-            log_partition[own] = each.sum(axis=-1)
-            _product(labels, features.swapaxes(-1, -2), out=sums[own])
-        return sums, log_partition
+            numbers = groups[own]
+            features = self._features_of(numbers)
+            entropies[own] = self._looked(matrices[own], features, self._weights_of(numbers), sums[own])
+        return sums, entropies
+
+    def _weights_of(self, groups: AnyArray) -> Array | None:
+        """Return how often the rows of some groups count, (G, N) or (N,); None where each counts once."""
+        if not self._is_padded:
+            return self.weights
+        is_row = np.arange(self._n_rows) < self.counts[groups, None]
+        return is_row.astype(np.float64) if self.weights is None else is_row * self.weights
+
+    def _looked(self, matrices: Array, features: Array, weights: Array | None, sums: Array) -> Array:
+        """Write the sums of some groups, (G, K, F), and return the entropies of their labels, (G,)."""
+        shares = np.empty((*matrices.shape[:2], features.shape[-1]))
+        # the same is added to the logits of all categories, which changes neither shares nor entropies
+        first = matrices[:, :1]
+        if matrices.shape[1] > 1 and np.isfinite(first).all():
+            matrices = matrices - first
+            _product(matrices[:, 1:], features, out=shares[:, 1:])
+            logs = softmax_beside_first(shares, weights)
+        else:
+            _product(matrices, features, out=shares)
+            each = softmax_inplace(shares)
+            logs = each.sum(axis=-1) if weights is None else np.vecdot(each, weights)
+        if self.weights is not None:
+            shares *= self.weights
+        _product(shares, features.swapaxes(-1, -2), out=sums)
+        shape = len(sums), -1
+        return logs - np.vecdot(matrices.reshape(shape), sums.reshape(shape))
 
     def sums_of(self, responsibilities: Array, groups: slice) -> Array:
         """Return the sums R T', (G, K, F), of given responsibilities, (G, K, N), of some groups."""
@@ -118,13 +140,17 @@ class GroupedRows:
         return np.finfo(float).eps * np.concatenate(found)
 
 
-def _product(left: Array, right: Array, out: Array | None = None) -> Array:
-    """Return the products of matrices (G, A, B) and (G, B, C), which is one product where the second ones are one."""
-    if len(right) > 1 or len(left) == 1:
-        return np.matmul(left, right, out=out)
-    shape = *left.shape[:2], right.shape[-1]
-    whole = None if out is None else out.reshape(-1, shape[2])
-    return np.matmul(left.reshape(-1, left.shape[2]), right[0], out=whole).reshape(shape)
+def _product(left: Array, right: Array, out: Array) -> None:
+    """Write the products of matrices (G, A, B) and (G, B, C), which is one product where the second ones are one."""
+    if len(right) == 1 and len(left) > 1:
+        shape = *left.shape[:2], right.shape[-1]
+        out[...] = np.matmul(left.reshape(-1, left.shape[2]), right[0]).reshape(shape)
+    elif left.shape[1] > _FEW_ROWS:
+        np.matmul(left, right, out=out)
+    else:
+        # products of vectors and small matrices take less time one by one
+        for row in range(left.shape[1]):
+            np.matmul(left[:, row : row + 1], right, out=out[:, row : row + 1])
 
 
 def written(

@@ -177,23 +177,20 @@ def clustered(
         few = turn[own] @ points[own, :, ::step]
         counted = (np.arange(0, n_rows, step) < counts[own, None]).astype(np.float64)
         centres = _centres(few, counted, _seeds(few, counted, n_clusters, rng))
-        labels[own] = _nearest(_with_ones(points[own]), centres, turn[own])
+        labels[own] = _nearest(points[own], centres, turn[own])
     return labels
-
-
-def _with_ones(points: Array) -> Array:
-    """Return points with a row of ones: a product adds the length of a centre, and another counts the points."""
-    return np.concatenate([points, np.ones_like(points[:, :1])], axis=1)
 
 
 def _centres(points: Array, counted: Array, centres: Array) -> Array:
     """Return the centres of clusters, (G, K, D), after some rounds from others."""
-    table, others = _with_ones(points), np.arange(centres.shape[1] - 1, dtype=np.int16)[:, None]
+    # a row of ones counts the points
+    table = np.concatenate([points, np.ones_like(points[:, :1])], axis=1)
+    others = np.arange(centres.shape[1] - 1, dtype=np.int16)[:, None]
     turned = (table * counted[:, None] if counted.min() < 1 else table).swapaxes(1, 2)
     total = turned.sum(axis=1)
     for _ in range(_ROUNDS):
         # the last cluster has what the others leave
-        is_in = (_nearest(table, centres)[:, None] == others).astype(np.float64)
+        is_in = (_nearest(points, centres)[:, None] == others).astype(np.float64)
         sums = is_in @ turned
         sums = np.concatenate([sums, (total - sums.sum(axis=1))[:, None]], axis=1)
         n_rows = sums[..., -1:]
@@ -201,16 +198,19 @@ def _centres(points: Array, counted: Array, centres: Array) -> Array:
     return centres
 
 
-def _nearest(table: Array, centres: Array, turn: Array | None = None) -> AnyArray:
+def _nearest(points: Array, centres: Array, turn: Array | None = None) -> AnyArray:
     """Return the number of the centre that is nearest to each point, (G, N), once the points are turned."""
     lengths, turned = np.einsum("gkd,gkd->gk", centres, centres), centres if turn is None else centres @ turn
-    away = np.concatenate([-2.0 * turned, lengths[..., None]], axis=-1) @ table
+    # squared distances less that from the first centre
+    away = 2.0 * (turned[:, :1] - turned[:, 1:]) @ points
+    bounds = lengths[:, :1] - lengths[:, 1:]
     if centres.shape[1] == 2:
-        return (away[:, 1] < away[:, 0]).view(np.int8)
-    labels, nearest = np.zeros((len(table), table.shape[-1]), dtype=np.int16), away[:, 0]
+        return (away[:, 0] < bounds).view(np.int8)
+    away -= bounds[..., None]
+    labels, nearest = np.zeros((len(points), points.shape[-1]), dtype=np.int16), np.zeros(away[:, 0].shape)
     for k in range(1, centres.shape[1]):
-        np.putmask(labels, away[:, k] < nearest, k)
-        nearest = np.minimum(nearest, away[:, k])
+        np.putmask(labels, away[:, k - 1] < nearest, k)
+        nearest = np.minimum(nearest, away[:, k - 1])
     return labels
 
 

@@ -19,6 +19,9 @@ from .local_factor import LocalFactor, own_axes
 _FLOOR, _CEILING = -600.0, 500.0
 """Between these logits exp is a normal number; NumPy's exp is many times slower where it is not."""
 
+_FACTORS, _LOG_OF_PRODUCT = 8, 700.0
+"""Factors of a product of which the log is taken, at most, and what that log may be."""
+
 
 def softmax_inplace(logits: Array) -> Array:
     """Overwrite logits (..., K, B) by probabilities over K; return the log of their sums, (..., B).
@@ -47,6 +50,60 @@ def softmax_inplace(logits: Array) -> Array:
     if top is not None:
         total += top
     return total
+
+
+def softmax_beside_first(logits: Array, weights: Array | None = None) -> Array:
+    """Overwrite logits (..., K, B) less those of the first category by probabilities over K.
+
+    What is in the place of the first category is not read: its logits are 0, so it takes no exp.
+
+    Parameters
+    ----------
+    weights
+        What the logs of the sums are counted by, (..., B) or (B,); 1 by default.
+
+    Returns
+    -------
+    The logs of the sums over K of the exp of the logits, summed over B, (...,).
+    """
+    others = logits[..., 1:, :]
+    lowest, highest = np.minimum.reduce(others, axis=None), np.maximum.reduce(others, axis=None)
+    if not (lowest > _FLOOR and highest < _CEILING):
+        logits[..., 0, :] = 0.0
+        logs = softmax_inplace(logits)
+        return logs.sum(axis=-1) if weights is None else np.vecdot(logs, weights)
+    np.exp(others, out=others)
+    total = np.add(others[..., 0, :], 1.0)
+    for k in range(1, others.shape[-2]):
+        total += others[..., k, :]
+    share = np.divide(1.0, total, out=logits[..., 0, :])
+    np.multiply(others, share[..., None, :], out=others)
+    if weights is not None:
+        return np.vecdot(np.log(total, out=total), weights)
+    return _sums_of_logs(total, highest + np.log(logits.shape[-2]))
+
+
+def _sums_of_logs(values: Array, largest: float) -> Array:
+    """Return the sums over the last axis of the logs of numbers from 1 on: logs of products take fewer logs.
+
+    Parameters
+    ----------
+    largest
+        A bound on the logs.
+    """
+    number = min(_FACTORS, int(_LOG_OF_PRODUCT / max(largest, 1.0)) - 1)
+    if number < 2:
+        return np.log(values).sum(axis=-1)
+    width = values.shape[-1] // number
+    split = width * number
+    products = np.multiply.reduce(
+        values[..., :split].reshape(*values.shape[:-1], number, width), axis=-2, initial=1.0
+    )
+    rest = values.shape[-1] - split
+    if rest > width:
+        return np.log(products).sum(axis=-1) + np.log(values[..., split:]).sum(axis=-1)
+    products[..., :rest] *= values[..., split:]
+    return np.log(products).sum(axis=-1)
 
 
 def responding(probabilities: Array, change: Array) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._typing import Array
+from ..._typing import AnyArray, Array
 from ...densities import (
     MixtureDensity,
     NormalMixture,
@@ -37,6 +37,9 @@ class MatrixStructure(CovarianceStructure):
     def variances_of(self, scale: DataScale) -> Array:
         """Return the variances of the columns, (D,)."""
         return scale.unit**2
+
+    def _variances_of_each(self, means: Array, units: Array, counts: AnyArray) -> Array:
+        return units**2
 
     def covariance_with(self, variances: Array) -> Array:
         """Return the diagonal matrix, (D, D)."""

@@ -62,7 +62,7 @@ class Tables:
         for name, first in chosen[0].items():
             values = [table[name] for table in chosen]
             if self.counts[groups].min() == most:
-                found[name] = np.stack(values)
+                found[name] = np.concatenate(values).reshape(len(values), *first.shape)
                 continue
             kind = np.result_type(*{own.dtype for own in values})
             found[name] = np.zeros((len(values), most, *first.shape[1:]), dtype=kind)
