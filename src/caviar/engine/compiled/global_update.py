@@ -77,7 +77,8 @@ class UpdateLayout:
         Number of a term, statistic and message whose product is its value, and the shape of the statistic; the
         messages that depend on nothing else come after the others.
     made
-        Of each message, ``changing`` ones first, what makes it of the constant of its term.
+        Of each message, ``changing`` ones first, what makes it of the constant of its term; the number of that, and
+        whether it is of the whole of the term.
     others
         Terms whose values do not follow from the messages.
     meetings
@@ -116,10 +117,11 @@ class UpdateLayout:
             (self.fixed if len(keys) == 1 else self.changing).append(
                 (statistics.index(name), number, position)
             )
-        self.made = [
-            terms[number].said_to(position).formula.derivative(position, None)
-            for _, number, position in (*self.changing, *self.fixed)
-        ]
+        self.made = []
+        for _, number, position in (*self.changing, *self.fixed):
+            said = terms[number].said_to(position)
+            made = said.formula.derivative(position, None)
+            self.made.append((made, number, said is terms[number].whole))
         self.told: list[tuple[int, StatisticKey, int, tuple[int, ...]]] = []
         for place, (statistic, number, _) in enumerate((*self.changing, *self.fixed)):
             # of a term with two statistics of the factor, a message depends on the factor itself
@@ -186,10 +188,8 @@ class GlobalUpdate:
         self.fixed: list[Array] = [np.zeros(shape) for shape in layout.shapes]
         self._constants: list[Array] = []
         messages = [
-            make(terms[number].said_to(position).constant)
-            for make, (_, number, position) in zip(
-                layout.made, (*layout.changing, *layout.fixed), strict=True
-            )
+            make((terms[number].whole if is_whole else terms[number].contraction).constant)  # type: ignore[union-attr]
+            for make, number, is_whole in layout.made
         ]
         n_changing = len(layout.changing)
         self._messages = messages[:n_changing]

@@ -478,8 +478,14 @@ def _entropies(sums: Sums, coefficients: Coefficients) -> dict[FactorKey, float]
 
 def layouts_of(compiled: Compiled) -> dict[FactorKey, MatrixLayout]:
     """Return the matrix of each local factor that meets features of the data, and of what no local variable enters."""
-    parts = list(compiled.parts.values())
-    return {own.key: own for own in (MatrixLayout(*one, parts) for one in compiled.tables.items())}
+    layouts = compiled.facts.get("layouts")
+    if layouts is None:
+        parts = list(compiled.parts.values())
+        layouts = [MatrixLayout(*one, parts) for one in compiled.tables.items()]
+        compiled.facts["layouts"] = [own.of_table(own.table.without_references) for own in layouts]
+    else:
+        layouts = [own.of_table(table) for own, table in zip(layouts, compiled.tables.values(), strict=True)]
+    return {own.key: own for own in layouts}
 
 
 def _derivatives(
