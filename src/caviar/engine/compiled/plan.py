@@ -54,9 +54,7 @@ class KnownOperand(NamedTuple):
         if moved is not None and moved[1] != operand.axes[: len(node.plates)]:
             # it is spread over the plates of the point
             return cls(owner, operand, None, False)
-        return cls(
-            owner, operand, slot.role.statistics.get(name) or slot.role.zeros[name], moved is not None
-        )
+        return cls(owner, operand, slot.role.statistics.get(name) or slot.role.zeros[name], moved is not None)
 
     def value(self, bound: BoundModel, coordinates: Coordinates) -> Array:
         """Return it in a binding."""

@@ -24,7 +24,9 @@ class _Entry:
 
     def __init__(self, part: Part, feature: Feature, columns: slice) -> None:
         # how its matrices are packed depends on no point that values are measured from
-        self.feature = feature if feature.source is None else feature.of_source(feature.source.without_reference)
+        self.feature = (
+            feature if feature.source is None else feature.of_source(feature.source.without_reference)
+        )
         self.rows = rows = part.rows
         self.key, self.shape, self.labels = part.key, part.shape, part.labels
         self.where, self.n_rows, self.columns = (rows, columns), rows.stop - rows.start, columns
