@@ -188,7 +188,7 @@ class GlobalUpdate:
         self.fixed: list[Array] = [np.zeros(shape) for shape in layout.shapes]
         self._constants: list[Array] = []
         messages = [
-            make((terms[number].whole if is_whole else terms[number].contraction).constant)  # type: ignore[union-attr]
+            make((terms[number].whole if is_whole else terms[number].contraction).constant)
             for make, number, is_whole in layout.made
         ]
         n_changing = len(layout.changing)

@@ -60,8 +60,9 @@ class KnownOperand(NamedTuple):
         """Return it in a binding."""
         if self.of_value is None:
             return known_statistic(bound, coordinates, self.owner, self.operand)[0]
-        value = bound.evidence[self.operand.node].values
-        return self.of_value(value - coordinates.of(self.owner) if self.is_moved else value)
+        value: Any = bound.evidence[self.operand.node].values
+        reference = coordinates.of(self.owner) if self.is_moved else None
+        return self.of_value(value if reference is None else value - reference)
 
 
 @dataclass(frozen=True, eq=False)
