@@ -55,7 +55,7 @@ class Calls:
 
 
 @pytest.mark.parametrize(
-    ("estimator", "most"), [(cv.BayesianGaussianMixture, 1859), (cv.GaussianMixture, 1451)]
+    ("estimator", "most"), [(cv.BayesianGaussianMixture, 1798), (cv.GaussianMixture, 1451)]
 )
 def test_all_but_the_ascent_of_a_fit_is_few_calls(
     estimator: Any, most: int, monkeypatch: pytest.MonkeyPatch

@@ -177,6 +177,8 @@ class GlobalUpdate:
     ----------
     fixed, places_fixed
         What the terms say that depend on nothing else, summed up; statistic, number of the term, and position of each.
+    places_changing
+        The same of what the others say.
     """
 
     def __init__(
@@ -184,7 +186,7 @@ class GlobalUpdate:
     ) -> None:
         self._layout, self._every, self._in_turn = layout, terms, in_turn
         self.variable, self.terms, self.others = layout.variable, layout.terms, layout.others
-        self.places_fixed = layout.fixed
+        self.places_changing, self.places_fixed = layout.changing, layout.fixed
         self.fixed: list[Array] = [np.zeros(shape) for shape in layout.shapes]
         self._constants: list[Array] = []
         messages = [
@@ -209,6 +211,11 @@ class GlobalUpdate:
         """The terms whose values follow from what they say to a statistic of the factor, and its shape."""
         for number, _, _, shape in self._layout.told:
             yield number, shape
+
+    def said(self, place: int, arrays: Mapping[Hashable, Array]) -> Array:
+        """Return what one term says to a statistic of the factor, by its place: those that change come first."""
+        n_changing = len(self._messages)
+        return self._messages[place](arrays) if place < n_changing else self._constants[place - n_changing]
 
     def value_of(self, own: int) -> Any:
         """Return a function that gives the value of a term."""
