@@ -224,6 +224,8 @@ class Dirichlet(ExponentialFamily):
                 (surplus >= 0).all(axis=-1),
             )
         total = surplus.sum(axis=-1, keepdims=True)
+        if total.all():
+            return surplus / total
         flat = total == 0
         return np.where(flat, 1.0 / surplus.shape[-1], surplus / np.where(flat, 1.0, total))
 

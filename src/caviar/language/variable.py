@@ -235,7 +235,9 @@ class Variable(Stated):
     def _holds(self, slot: str, value: float) -> bool:
         """Return whether a slot holds a known value that is this number everywhere."""
         known = self.known(slot)
-        return known is not None and bool(np.all(known == value))
+        if known is None:
+            return False
+        return bool(np.all(known == value)) if known.ndim else known.item() == value
 
     def statistics_of(self, value: AnyArray) -> tuple[Array, ...]:
         """Return the sufficient statistics of values of this variable."""

@@ -288,7 +288,8 @@ def compile_terms(
             plans.clear()
         # what comes once needs no plan
         seen = key in plans
-        plans[key] = plan_of(compiled, compiler.known, compiler.uses, sums.operands) if seen else None
+        own = (compiled, compiler.known, compiler.uses, sums.operands, coordinates)
+        plans[key] = plan_of(*own) if seen else None
     return compiled
 
 

@@ -77,7 +77,8 @@ class UpdateLayout:
         Number of a term, statistic and message whose product is its value, and the shape of the statistic; the
         messages that depend on nothing else come after the others.
     made
-        Of each message, ``changing`` ones first, what makes it of the constant of its term.
+        Of each message, ``changing`` ones first, what makes it of the constant of its term; the number of that, and
+        whether it is of the whole of the term.
     others
         Terms whose values do not follow from the messages.
     meetings
@@ -116,10 +117,11 @@ class UpdateLayout:
             (self.fixed if len(keys) == 1 else self.changing).append(
                 (statistics.index(name), number, position)
             )
-        self.made = [
-            terms[number].said_to(position).formula.derivative(position, None)
-            for _, number, position in (*self.changing, *self.fixed)
-        ]
+        self.made = []
+        for _, number, position in (*self.changing, *self.fixed):
+            said = terms[number].said_to(position)
+            made = said.formula.derivative(position, None)
+            self.made.append((made, number, said is terms[number].whole))
         self.told: list[tuple[int, StatisticKey, int, tuple[int, ...]]] = []
         for place, (statistic, number, _) in enumerate((*self.changing, *self.fixed)):
             # of a term with two statistics of the factor, a message depends on the factor itself
@@ -175,6 +177,8 @@ class GlobalUpdate:
     ----------
     fixed, places_fixed
         What the terms say that depend on nothing else, summed up; statistic, number of the term, and position of each.
+    places_changing
+        The same of what the others say.
     """
 
     def __init__(
@@ -182,14 +186,12 @@ class GlobalUpdate:
     ) -> None:
         self._layout, self._every, self._in_turn = layout, terms, in_turn
         self.variable, self.terms, self.others = layout.variable, layout.terms, layout.others
-        self.places_fixed = layout.fixed
+        self.places_changing, self.places_fixed = layout.changing, layout.fixed
         self.fixed: list[Array] = [np.zeros(shape) for shape in layout.shapes]
         self._constants: list[Array] = []
         messages = [
-            make(terms[number].said_to(position).constant)
-            for make, (_, number, position) in zip(
-                layout.made, (*layout.changing, *layout.fixed), strict=True
-            )
+            make((terms[number].whole if is_whole else terms[number].contraction).constant)
+            for make, number, is_whole in layout.made
         ]
         n_changing = len(layout.changing)
         self._messages = messages[:n_changing]
@@ -209,6 +211,11 @@ class GlobalUpdate:
         """The terms whose values follow from what they say to a statistic of the factor, and its shape."""
         for number, _, _, shape in self._layout.told:
             yield number, shape
+
+    def said(self, place: int, arrays: Mapping[Hashable, Array]) -> Array:
+        """Return what one term says to a statistic of the factor, by its place: those that change come first."""
+        n_changing = len(self._messages)
+        return self._messages[place](arrays) if place < n_changing else self._constants[place - n_changing]
 
     def value_of(self, own: int) -> Any:
         """Return a function that gives the value of a term."""

@@ -34,20 +34,35 @@ class KnownOperand(NamedTuple):
     owner, operand
         The variable in whose terms it is, and the operand.
     of_value
-        Returns it, of the value of a constant that is measured from no reference point; None of others.
+        Returns it, of the value of a constant; None of others.
+    is_moved
+        Whether the value is measured from the reference point of the owner.
     """
 
     owner: Variable
     operand: Operand
     of_value: Callable[[Any], Array] | None
+    is_moved: bool
 
     @classmethod
-    def of(cls, owner: Variable, operand: Operand) -> KnownOperand:
+    def of(cls, owner: Variable, operand: Operand, coordinates: Coordinates) -> KnownOperand:
         """Return an operand of the owner's terms."""
-        slot, name = operand.slot, operand.statistic
-        is_plain = isinstance(operand.node, Constant) and slot is not None and not slot.role.moves
-        own = (slot.role.statistics.get(name) or slot.role.zeros[name]) if is_plain else None  # type: ignore[union-attr]
-        return cls(owner, operand, own)
+        slot, node, name = operand.slot, operand.node, operand.statistic
+        if slot is None or not isinstance(node, Constant):
+            return cls(owner, operand, None, False)
+        moved = coordinates.of_known(owner, slot) if slot.role.moves else None
+        if moved is not None and moved[1] != operand.axes[: len(node.plates)]:
+            # it is spread over the plates of the point
+            return cls(owner, operand, None, False)
+        return cls(owner, operand, slot.role.statistics.get(name) or slot.role.zeros[name], moved is not None)
+
+    def value(self, bound: BoundModel, coordinates: Coordinates) -> Array:
+        """Return it in a binding."""
+        if self.of_value is None:
+            return known_statistic(bound, coordinates, self.owner, self.operand)[0]
+        value: Any = bound.evidence[self.operand.node].values
+        reference = coordinates.of(self.owner) if self.is_moved else None
+        return self.of_value(value if reference is None else value - reference)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,13 +117,13 @@ class Plan:
 
     def filled(self, bound: BoundModel, coordinates: Coordinates, factors: Sequence[LocalFactor]) -> Compiled:
         """Return the compiled model with the values of a binding."""
-        values = [
-            known_statistic(bound, coordinates, own.owner, own.operand)[0]
-            if own.of_value is None
-            else own.of_value(bound.evidence[own.operand.node].values)
-            for own in self.known
-        ]
-        sources = {node: source_of(bound, coordinates, *own) for node, own in self.sources.items()}
+        values = [own.value(bound, coordinates) for own in self.known]
+        sources = {
+            node: self.rows.sources[node].measured_from(coordinates.of(node))
+            if isinstance(node, Variable) and self.rows.sources[node].is_alone
+            else source_of(bound, coordinates, *own)
+            for node, own in self.sources.items()
+        }
         rows = _with_sources(self.rows, sources, factors)
         terms, zeros = [
             tuple(
@@ -156,6 +171,7 @@ def plan_of(
     known: Sequence[tuple[Variable, Operand]],
     uses: Sequence[Sequence[int]],
     sources: Mapping[Node, tuple[Variable, Operand]],
+    coordinates: Coordinates,
 ) -> Plan:
     """Return the plan of compiled terms.
 
@@ -167,6 +183,8 @@ def plan_of(
         Of each term, and after these of those that count zeros, the places of its constants among these.
     sources
         Of each known array along the data plate, where it is first.
+    coordinates
+        What they are measured from.
     """
     every = [
         TermPlan(term.owner, term.contraction.formula, tuple(own), None if own else term)
@@ -176,7 +194,7 @@ def plan_of(
     bare = {node: own.without_reference for node, own in compiled.sources.items()}
     bare_rows = replaced(compiled, terms=(), zero_terms=(), layouts={}, facts={})
     rows = _with_sources(bare_rows, bare, list(compiled.tables))
-    operands = tuple([KnownOperand.of(*own) for own in known])
+    operands = tuple([KnownOperand.of(*own, coordinates) for own in known])
     return Plan(
         operands, tuple(every[:n_terms]), tuple(every[n_terms:]), rows, dict(sources), compiled.layouts
     )

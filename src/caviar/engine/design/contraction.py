@@ -226,7 +226,7 @@ class Formula:
         if self.is_scalar:
             keys = self.keys[:position] + self.keys[position + 1 :]
             if not kept:
-                return lambda constant: _number(constant.item(), keys)
+                return partial(_number, keys)
             ones = (1,) * len(kept)
             return lambda constant: lambda arrays: np.full(ones, _product(constant.item(), keys, arrays))
         between = self._between if keep is None else None
@@ -483,8 +483,9 @@ def _times_matrix_product(
     return lambda arrays: scale * product([read(arrays) for read in reads])
 
 
-def _number(constant: float, keys: Sequence[Hashable]) -> Evaluation:
-    return lambda arrays: np.float64(_product(constant, keys, arrays))
+def _number(keys: Sequence[Hashable], constant: Array) -> Evaluation:
+    number = constant.item()
+    return lambda arrays: np.float64(_product(number, keys, arrays))
 
 
 def _as_float(evaluation: Evaluation) -> Callable[[Mapping[Hashable, Array]], float]:

@@ -103,6 +103,10 @@ class Source:
         """The same without the numbers of its reference point."""
         return self if self.reference is None else replaced(self, reference=np.zeros(()))
 
+    def measured_from(self, reference: Array | None) -> Source:
+        """Return the same measured from another reference point; from none as it is."""
+        return self if reference is None else replaced(self, reference=reference)
+
     def observed(self, block: Mapping[ColumnKey, AnyArray], ndim: int) -> AnyArray:
         """Return which of a block's entries were observed, to be multiplied with a statistic of ``ndim`` axes."""
         if self.has_gaps and ndim > 1:

@@ -483,8 +483,12 @@ def _entropies(sums: Sums, coefficients: Coefficients) -> dict[FactorKey, float]
 
 def layouts_of(compiled: Compiled) -> dict[FactorKey, MatrixLayout]:
     """Return the matrix of each local factor that meets features of the data, and of what no local variable enters."""
-    parts = list(compiled.parts.values())
-    return {own.key: own for own in (MatrixLayout(*one, parts) for one in compiled.tables.items())}
+    facts, parts = compiled.facts, compiled.parts.values()
+    if "layouts" not in facts:
+        tables = [(factor, table.without_references) for factor, table in compiled.tables.items()]
+        facts["layouts"] = [MatrixLayout(*own, parts) for own in tables]
+    layouts = zip(facts["layouts"], compiled.tables.values(), strict=True)
+    return {own.key: own.of_table(table) for own, table in layouts}
 
 
 def _derivatives(

@@ -27,7 +27,7 @@ from .factors.prior import Start, prior_start
 from .factors.swept import swept
 from .products.effects import widths_of
 from .race import Begun
-from .warm_up import brought_near
+from .warm_up import brought_near, updated_at_once
 
 _ROUNDS = 2
 """The same where local variables are given: the others of a row wait for the globals, and these for them."""
@@ -107,6 +107,9 @@ def given_start(
         problem, found = others()
         at_data = {variable: found[variable] for variable in unknown}
         fixed = _as_factors(problem, given)
+    begun = None if labelled or at_data else updated_at_once(problem, fixed, row_map)
+    if begun is not None:
+        return begun
     q = prior_start(problem, {**at_data, **fixed})
     if not labelled:
         held = {**widths_of(problem, q, row_map, fixed), **fixed} if fixed else {}

@@ -27,7 +27,7 @@ from .clustering.sequences import in_order
 from .factors.prior import Start, prior_start
 from .guesses.basis import Basis
 from .products.columns import Setting
-from .products.effects import widths_of
+from .products.effects import precisions_of_effects, widths_of
 from .products.steps import widths_of_steps
 from .race import Begun, gone_on_from
 
@@ -61,8 +61,9 @@ def brought_near(
     if not others or not fixed:
         return Begun((problem, q))
     try:
-        if problem.fact(("apart", *others), lambda: _are_apart(problem, others)):
-            return _once_updated(problem, q, others, row_map)
+        if _wait_for_none(problem, others):
+            held = {variable: own for variable, own in q.items() if variable not in others}
+            return _once_updated(problem, held, others, row_map) or Begun((problem, q))
         schedule = as_exact_as(row_map, Batch(None))
         first = schedule.init(Beginning(problem.updating(others), q, row_map))
         found = schedule.finish(iterate(schedule, first, _FIRST_SWEEPS))
@@ -81,19 +82,42 @@ def brought_near(
     )
 
 
+def updated_at_once(problem: Problem, fixed: Mapping[Variable, Any], row_map: RowMap) -> Begun | None:
+    """Return where everything but the fixed globals is updated once; None where that waits for more, or is no fit.
+
+    Where the others begin does not matter then, nor what their priors are as factors.
+    """
+    others = [variable for variable in problem.order if variable not in fixed]
+    if not (others and fixed and _wait_for_none(problem, others)) or precisions_of_effects(problem, fixed):
+        return None
+    try:
+        return _once_updated(problem, fixed, others, row_map)
+    except ImproperError:
+        return None
+
+
 def _once_updated(
-    problem: Problem, q: Mapping[Variable, Any], others: Sequence[Variable], row_map: RowMap
-) -> Begun:
-    """Return where updates of globals lead that do not depend on each other, in rows of which nothing is hidden."""
-    factors, rows = dict(q), row_map.at(problem.rows)
-    arrays, look = statistics_of(problem, q), rows.look(Coefficients({}, {}))
+    problem: Problem, held: Mapping[Variable, Any], others: Sequence[Variable], row_map: RowMap
+) -> Begun | None:
+    """Return where updates of globals lead that do not depend on each other, in rows of which nothing is hidden.
+
+    None where that has collapsed.
+    """
+    factors, rows = dict(held), row_map.at(problem.rows)
+    arrays, look = statistics_of(problem, held), rows.look(Coefficients({}, {}))
     arrays.update(look.summary.parts)
     for variable in others:
         factors[variable] = problem.update(variable, arrays)
         problem.tell(arrays, variable, factors[variable])
     if has_collapsed(problem, factors, arrays):
-        return Begun((problem, dict(q)))
+        return None
+    factors = {variable: factors[variable] for variable in problem.order}
     return Begun((problem, factors), Batch().at(begun(problem, factors, arrays, rows, look)))
+
+
+def _wait_for_none(problem: Problem, others: Sequence[Variable]) -> bool:
+    """Whether no update of some globals depends on any of these, or on where its own factor is."""
+    return problem.fact(("apart", *others), lambda: _are_apart(problem, others))
 
 
 def _are_apart(problem: Problem, others: Sequence[Variable]) -> bool:
@@ -102,7 +126,8 @@ def _are_apart(problem: Problem, others: Sequence[Variable]) -> bool:
     return (
         not problem.factors
         and all(
-            variable not in problem.sequential and not problem.updates[variable].meets for variable in others
+            not (variable.is_point or variable in problem.sequential or problem.updates[variable].meets)
+            for variable in others
         )
         and all(
             sum(isinstance(key, StatisticKey) and key.variable in names for key in term.contraction.keys) < 2

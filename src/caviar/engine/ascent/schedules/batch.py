@@ -157,7 +157,8 @@ def _further(
     state: BatchState, after: BatchState, memory: Memory, change_per_row: float
 ) -> tuple[BatchState | None, Memory]:
     """Return the state where a move beyond the updated globals ends, None if that is no better; and the memory."""
-    place, update = place_in(state), place_in(after)
+    place = place_in(state)
+    update = None if place is None else place_in(after)
     if place is None or update is None or after.problem is not state.problem:
         return None, Memory()
     memory, natural = proposal(seen(memory, place, update), change_per_row)

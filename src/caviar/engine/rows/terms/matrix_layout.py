@@ -23,9 +23,13 @@ class _Entry:
     """Where the coefficients and the sums of a part lie: statistics by features."""
 
     def __init__(self, part: Part, feature: Feature, columns: slice) -> None:
-        self.part, self.feature, self.rows, self.columns = part, feature, part.rows, columns
+        # how its matrices are packed depends on no point that values are measured from
+        self.feature = (
+            feature if feature.source is None else feature.of_source(feature.source.without_reference)
+        )
+        self.rows = rows = part.rows
         self.key, self.shape, self.labels = part.key, part.shape, part.labels
-        self.where, self.n_rows = (part.rows, columns), part.rows.stop - part.rows.start
+        self.where, self.n_rows, self.columns = (rows, columns), rows.stop - rows.start, columns
         self.is_packed = feature.is_packed and part.labels is None
         self.is_alone = False
 
@@ -86,6 +90,12 @@ class MatrixLayout:
         """Return its sums over rows of this total weight where the number 1 is all there is of it; None elsewhere."""
         is_count = self.n_statistics == self.table.n_rows == 1 and self.constant == 0
         return Sums({self.key: np.full((1, 1), float(weight))}, {}, {}, {}) if is_count else None
+
+    def of_table(self, table: FeatureTable) -> MatrixLayout:
+        """Return the layout for features that differ in what they are measured from alone."""
+        other = copy(self)
+        other.table = table
+        return other
 
     def of_statistics(self, n_statistics: int) -> MatrixLayout:
         """Return the layout of rows of the matrix that all belong to features of the data."""

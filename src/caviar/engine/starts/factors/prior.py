@@ -114,19 +114,24 @@ def own_natural(problem: Problem, variable: Variable, arrays: Mapping[Hashable, 
     if are_all_fixed:
         return tuple(update.fixed)
     total = [np.zeros(fixed.shape) for fixed in update.fixed]
-    for number, position, statistic in places:
-        message = problem.compiled.terms[number].message(position)
-        total[statistic] = total[statistic] + message(arrays)
+    for place, number, position, statistic in places:
+        said = (
+            problem.compiled.terms[number].message(position)(arrays)
+            if place is None
+            else update.said(place, arrays)
+        )
+        total[statistic] = total[statistic] + said
     own = [term for term in problem.compiled.zero_terms if term.owner is variable]
     if not own:
         return tuple(total)
     return possible(updates_of([variable], own, problem.bound)[variable], tuple(total), arrays)
 
 
-def _own_places(problem: Problem, variable: Variable) -> tuple[list[tuple[int, int, int]], bool]:
+def _own_places(problem: Problem, variable: Variable) -> tuple[list[tuple[int | None, int, int, int]], bool]:
     """Return where the statistics of a variable are in the terms of its own prior: term, position and statistic.
 
-    And whether these are all that is fixed in its update.
+    Before these is the place of the message among those of its update, None where that has none. And whether these are
+    all that is fixed in its update.
     """
     places = [
         (number, position, variable.family.statistics.index(key.statistic))
@@ -135,12 +140,13 @@ def _own_places(problem: Problem, variable: Variable) -> tuple[list[tuple[int, i
         for position, key in enumerate(problem.compiled.terms[number].contraction.keys)
         if isinstance(key, StatisticKey) and key.variable == variable.name
     ]
-    fixed = {
-        (number, position, statistic)
-        for statistic, number, position in problem.updates[variable].places_fixed
-    }
+    changing, fixed = [
+        [(number, position, statistic) for statistic, number, position in own]
+        for own in (problem.updates[variable].places_changing, problem.updates[variable].places_fixed)
+    ]
+    said = {own: place for place, own in enumerate((*changing, *fixed))}
     rules_out = any(term.owner is variable for term in problem.compiled.zero_terms)
-    return places, fixed == set(places) and not rules_out
+    return [(said.get(own), *own) for own in places], set(fixed) == set(places) and not rules_out
 
 
 def _shape(problem: Problem, variable: Variable) -> tuple[int, ...]:

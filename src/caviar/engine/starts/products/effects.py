@@ -44,10 +44,10 @@ def widths_of(
     given
         Globals that begin where a user has them.
     """
-    every = problem.fact("learnt precisions of effects", lambda: _every_learnt_precision(problem))
-    precisions = {v: own for v, own in every.items() if v not in given and not set(own) & set(given)}
+    precisions = precisions_of_effects(problem, given)
     if not precisions:
         return {}
+    every = precisions_of_effects(problem)
     levels = [v for v in problem.order if _is_location(v) and v not in every and v not in given]
     arrays = _with_levels(problem, q, row_map, levels)
     if arrays is None:
@@ -65,6 +65,14 @@ def widths_of(
     points.update({own: _reciprocal(problem, own, largest) for own, largest in squares.items()})
     points = {own: value for own, value in points.items() if own not in given}
     return {own: problem.with_known(own, PointMass.of(own, value)) for own, value in points.items()}
+
+
+def precisions_of_effects(
+    problem: Problem, given: Collection[Variable] = ()
+) -> Mapping[Variable, Sequence[Variable]]:
+    """Return effects with their precisions that are learnt, where neither is given."""
+    every = problem.fact("learnt precisions of effects", lambda: _every_learnt_precision(problem))
+    return {v: own for v, own in every.items() if v not in given and not set(own) & set(given)}
 
 
 def _with_levels(
