@@ -133,7 +133,10 @@ class TruncatedRows(IndependentRows):
         pools, counts = block.pools(supports, block.shortlists(supports, 2 * sizes[-1]), grid)
         ranked, losses, before = block.ranked(supports, pools, counts, sizes)
         known = (before, supports.sizes) if supports.age else ()
-        return supports.found(ranked, allotted(losses, sizes, self.n_responsibilities, *known))
+        chosen = allotted(losses, sizes, self.n_responsibilities, *known)
+        weights = block.rows.weights
+        total = float(block.rows.n_rows if weights is None else weights.sum())
+        return supports.found(ranked, chosen, float(before.sum()) / total if supports.age else 0.0)
 
     def _order(self, rows: Rows, scratch: Workspace) -> AnyArray:
         """Return the rows in cells, the last of which is filled up with its last row."""
