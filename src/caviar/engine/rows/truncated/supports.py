@@ -30,7 +30,7 @@ _FIRST = (0, 1, 2, 4, 7)
 _BETWEEN = 8
 """Passes between two searches, at least, after the first ones."""
 
-_BEHIND, _SOON = 0.004, 2
+_BEHIND, _SOON = 0.01, 2
 """Nats a row by which sets had fallen behind at a search from which on the next ones follow after so many passes."""
 
 LISTED = 8
