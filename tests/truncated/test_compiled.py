@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 import caviar as cv
 from caviar.engine.design.backend import Workspace
 from caviar.engine.rows.truncated import block as block_module
-from caviar.engine.rows.truncated import truncated_rows
+from caviar.engine.rows.truncated import supports, truncated_rows
 from caviar.engine.rows.truncated.block import Block
 from truncated.looking import looking_at
 from truncated.test_one_look import CASES, K
@@ -139,6 +139,8 @@ def test_sums_of_products_in_vectors(columns, size):
 @pytest.mark.parametrize("is_compiled", [True, False])
 def test_what_cells_need_is_kept_from_pass_to_pass(is_compiled, monkeypatch):
     monkeypatch.setattr(truncated_rows, "can_compile", lambda: is_compiled)
+    # searches as many passes apart as there are where nothing is lost
+    monkeypatch.setattr(supports, "_BEHIND", np.inf)
     model, data, labels, _ = CASES["gaussian"]()
     read: list[int] = []
     rows_at = block_module.rows_at

@@ -125,3 +125,28 @@ def test_estimators_hand_the_number_on(estimator, monkeypatch):
         found = estimator(5, responsibilities=asked, random_state=0, max_iter=5).fit(X)
         assert set(made) == (set() if asked == "auto" else {3})
     assert found.predict_proba(X).shape == (400, 5)
+
+
+def searches_of(monkeypatch, weight: float) -> list[int]:
+    """Return after which passes a fit from random labels searches for components."""
+    found: list[int] = []
+    search = truncated_rows.TruncatedRows._found
+
+    def noted(rows, supports, block):
+        found.append(supports.age)
+        return search(rows, supports, block)
+
+    monkeypatch.setattr(truncated_rows.TruncatedRows, "_found", noted)
+    labels = np.random.default_rng(1).integers(0, K, 1500)
+    arguments = {"init": {"z": labels}, "accelerate": False, "max_iter": 20, "tol": 0.0}
+    MODEL.fit({"x": table()}, responsibilities=2, sample_weight=np.full(1500, weight), **arguments)
+    return found
+
+
+def test_searches_follow_each_other_soon_while_sets_fall_behind(monkeypatch):
+    """From random labels, where globals move far: more often than after so many passes anyway, for any weight."""
+    found = searches_of(monkeypatch, 1.0)
+    assert set(found) > {0, 1, 2, 4, 7, 15}
+    assert len(found) < 20
+    monkeypatch.undo()
+    assert 6 < len(searches_of(monkeypatch, 10.0)) < 20

@@ -74,7 +74,22 @@ def test_searches_are_ever_rarer_and_ask_other_rows():
     ages = [replace(own, age=age) for age in range(80)]
     searches = [own.age for own in ages if own.is_asked_anew]
     assert searches == [0, 1, 2, 4, 7, 15, 23, 31, 39, 47, 55, 63, 79]
-    assert len({ages[age].asked % ASKED for age in searches[:4]}) == ASKED
+    assert len({replace(own, n_searches=n).asked % ASKED for n in range(4)}) == ASKED
+
+
+def test_searches_follow_soon_where_much_was_lost():
+    """As long as the sets of a block fall behind by more than 0.01 nats a row from one search to the next."""
+    own = Supports(np.arange(CELL), CELL, CELL, np.array([1]), np.array([0]), 7)
+    ranked, sizes = np.array([[2, 3]]), np.array([1])
+    for lost, wanted in ((0.02, 9), (0.005, 15)):
+        found = own.found(ranked, sizes, lost)
+        assert found.n_searches == own.n_searches + 1
+        while not found.is_asked_anew:
+            found = found.older()
+        assert found.age == wanted
+    # what was kept of a block is the same state again
+    again = Supports.from_state(found.as_state())
+    assert (again.is_behind, again.n_searches) == (found.is_behind, found.n_searches)
 
 
 def test_supports_are_what_their_arrays_tell():

@@ -127,12 +127,13 @@ def schedule_for(
             )
         own = Cut(own)
     if isinstance(own, Ascent):
+        beyond = partial(BeyondSaddles, most=_MOST_SADDLES, max_iter=max_iter)
         own = as_exact_as(rows, own)
         own = expanded(problem.together, own) if accelerate and few is None else own
-        own = own if few is None else Truncated(relaxed(own), _looks(few))
+        own = own if few is None else Truncated(beyond(relaxed(own)), _looks(few))
         if _are_swapped(swaps, problem, accelerate):
             own = Swapping(own, max_iter, BRIEFLY if swaps == "auto" else AS_LONG_AS_IT_PAYS)
-        own = BeyondSaddles(own, _MOST_SADDLES, max_iter)
+        own = beyond(own) if few is None else own
     elif few is not None:
         own = TruncatedSteps(own, _looks(few))
     return Coupled(own) if problem.groups else own

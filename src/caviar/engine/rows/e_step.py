@@ -119,6 +119,11 @@ class IndependentRows:
         return self._summed.union(*(term.keys for term in self._contracted))
 
     @property
+    def within_sets(self) -> IndependentRows | None:
+        """The same rows, which keep the sets of values that their labels may have; None, as these may have any."""
+        return None
+
+    @property
     def products(self) -> Sequence[RowTerm]:
         """The terms that meet the data in matrix products."""
         return self._products

@@ -136,6 +136,11 @@ class RowModel(Protocol):
         ...
 
     @property
+    def within_sets(self) -> RowModel | None:
+        """The same rows, which keep the sets of values that their labels may have; None where these may have any."""
+        ...
+
+    @property
     def maximises(self) -> bool:
         """Whether updates of local factors cannot lower the objective, for any values of the globals."""
         ...

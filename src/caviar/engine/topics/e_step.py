@@ -91,6 +91,7 @@ class TopicRows:
     maximises = True
     has_centres = False
     begins_anew = True
+    within_sets = None
     is_dense = False
     has_static = False
     chains = ()

@@ -168,12 +168,10 @@ class _Response:
     def __init__(self, state: AscentState) -> None:
         self._problem, self._arrays, self._natural = state.problem, dict(state.arrays), state.natural
         self._q = state.q
-        # sums without local factors never change
-        self._rows = state.rows.share(_ROWS) if state.problem.factors else None
+        self._rows, self._warm, self._rounds = _looked_at(state)
         self._place = joined(self._problem, self._natural)
         self._expected = self._expected_of(self._arrays)
-        self._warm: Warm = COLD
-        if self._problem.rows.keeps_locals:
+        if self._rounds > 1:
             # all differences are of looks that begin alike: what these lack of the optimum is not a part of any
             self._warm = self._summed(self._expected)[1]
         if self._has_sums_of(state.rows):
@@ -241,11 +239,26 @@ class _Response:
         warm: Warm = self._warm
         if self._rows is not None:
             coefficients = self._problem.rows.coefficients(arrays)
-            for _ in range(_ROUNDS if self._problem.rows.keeps_locals else 1):
+            for _ in range(self._rounds):
                 look = self._rows.look(coefficients, warm)
                 arrays.update(look.summary.parts)
                 warm = look.warm
         return arrays, warm
+
+
+def _looked_at(state: AscentState) -> tuple[RowMap | None, Warm, int]:
+    """Return the rows that differences are taken over, what looks at them begin with, and how many make one.
+
+    Rows with sets of components keep these: what is left out of a set has next to no responsibility, to which
+    derivatives are in proportion. All rows are looked at: few responsibilities of each take no longer than all of some.
+    """
+    model = state.problem.rows
+    if not state.problem.factors:
+        # sums without local factors never change
+        return None, COLD, 1
+    if (within := model.within_sets) is not None:
+        return state.rows.at(within), state.warm, 1
+    return state.rows.share(_ROWS), COLD, _ROUNDS if model.keeps_locals else 1
 
 
 def _updates_at(problem: Problem, arrays: Mapping[Hashable, Array]) -> Naturals:

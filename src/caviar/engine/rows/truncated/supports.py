@@ -30,6 +30,9 @@ _FIRST = (0, 1, 2, 4, 7)
 _BETWEEN = 8
 """Passes between two searches, at least, after the first ones."""
 
+_BEHIND, _SOON = 0.01, 2
+"""Nats a row by which sets had fallen behind at a search from which on the next ones follow after so many passes."""
+
 LISTED = 8
 """Of so many rows one is asked for all components: so a list of components is found that may suit some cells."""
 
@@ -73,7 +76,12 @@ class Supports:
     members
         Those of all cells, one cell after the other; of each the one with the most responsibility first.
     age
-        Passes since the sets were found.
+        Passes since the cells were made.
+    n_searches
+        Searches for components among these.
+    is_behind
+        Whether the sets had lost much when the last search began: globals then move so fast that the next one follows
+        soon.
     """
 
     order: AnyArray
@@ -82,35 +90,49 @@ class Supports:
     sizes: AnyArray
     members: AnyArray
     age: int = 0
+    n_searches: int = 0
+    is_behind: bool = False
 
     @classmethod
     def from_state(cls, state: LocalState) -> Supports:
         """Return the supports from the values of :meth:`as_state`."""
-        n_rows, cell, age = (int(value) for value in state["counts"])
-        return cls(state["order"], n_rows, cell, state["sizes"], state["members"], age)
+        n_rows, cell, age, n_searches, is_behind = (int(value) for value in state["counts"])
+        arrays = state["sizes"], state["members"]
+        return cls(state["order"], n_rows, cell, *arrays, age, n_searches, bool(is_behind))
 
     def as_state(self) -> LocalState:
         """Return what the next pass over the block starts from, as arrays."""
-        counts = np.array([self.n_rows, self.cell, self.age])
+        counts = np.array([self.n_rows, self.cell, self.age, self.n_searches, self.is_behind])
         return {"order": self.order, "counts": counts, "sizes": self.sizes, "members": self.members}
 
     @property
     def is_asked_anew(self) -> bool:
-        """Whether components are searched for in the next pass: after 0, 1, 2, 4, 7, 15, 23, ... 63, 79, 95, ..."""
+        """Whether components are searched for in the next pass: after 0, 1, 2, 4, 7, 15, 23, ... 63, 79, 95, ...
+
+        As long as searches find that much was lost, it is every other pass.
+        """
         n = self.age + 1
+        if self.is_behind and not n % _SOON:
+            return True
         return self.age in _FIRST if n < _FIRST[-1] else not n % max(_BETWEEN, 1 << n.bit_length() - 3)
 
-    def found(self, ranked: AnyArray, sizes: AnyArray) -> Supports:
+    def found(self, ranked: AnyArray, sizes: AnyArray, lost: float = 0.0) -> Supports:
         """Return the same cells with the first of their ranked components, (C, P), a pass later.
 
         Where the size is 0 a cell keeps what it has.
+
+        Parameters
+        ----------
+        lost
+            By how much the mean log-normaliser of a row had fallen with the sets that the cells had, in nats.
         """
         kept = sizes == 0
         numbers = np.where(kept, self.sizes, sizes)
         starts = np.where(kept, ranked.size + self.starts, ranked.shape[1] * np.arange(self.n_cells))
         places = np.repeat(starts - (np.cumsum(numbers) - numbers), numbers) + np.arange(numbers.sum())
         members = np.concatenate([ranked.ravel(), self.members])[places]
-        return replace(self, sizes=numbers, members=members, age=self.age + 1)
+        known = {"age": self.age + 1, "n_searches": self.n_searches + 1, "is_behind": lost > _BEHIND}
+        return replace(self, sizes=numbers, members=members, **known)
 
     @property
     def together(self) -> int:
@@ -120,7 +142,7 @@ class Supports:
     @cached_property
     def asked(self) -> int:
         """The first row that is asked in the next search: others than in the last one."""
-        return _STRIDE * sum(replace(self, age=age).is_asked_anew for age in range(self.age)) % LISTED
+        return _STRIDE * self.n_searches % LISTED
 
     @property
     def n_cells(self) -> int:

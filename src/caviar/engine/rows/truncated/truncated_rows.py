@@ -45,6 +45,7 @@ class TruncatedRows(IndependentRows):
     _make_block: Callable[[Rows, Coefficients, Array, Workspace], Block]
     _cell: int
     _n_kept: int
+    _searches: bool
 
     @classmethod
     def of(cls, rows: IndependentRows, n_responsibilities: int) -> TruncatedRows:
@@ -68,12 +69,20 @@ class TruncatedRows(IndependentRows):
         terms = DenseCells(label.key, other._table) if dense else AnyCells(label.key, rows.products)
         other._make_block, other._cell = partial(Block, terms), Block.cell
         other._n_kept = _n_values(other._table) if dense else rows.n_kept
+        other._searches = True
         if isinstance(terms, DenseCells) and can_compile():
             products = Products.of(other._table)
             other._make_block, other._cell = partial(CompiledBlock, terms, products), CompiledBlock.cell
             other._n_kept = products.table.n_dense
         other.keeps_locals = True
         other._block_rows = _BLOCK_ROWS
+        return other
+
+    @property
+    def within_sets(self) -> TruncatedRows:
+        """The same rows, whose cells keep the sets that the last pass left."""
+        other = type(self).__new__(type(self))
+        vars(other).update({**vars(self), "_searches": False})
         return other
 
     @property
@@ -104,7 +113,8 @@ class TruncatedRows(IndependentRows):
         matrix = coefficients.matrices[self._label.key]
         block = self._make_block(rows, coefficients, matrix, scratch)
         supports = Supports.from_state(before) if before else self._in_cells(rows, scratch)
-        supports = self._found(supports, block) if supports.is_asked_anew else supports.older()
+        is_found = supports.is_asked_anew and (self._searches or not before)
+        supports = self._found(supports, block) if is_found else supports.older()
         total, log_partition = block.sums(supports)
         sums = Sums({self._label.key: total}, {}, {self._label.key: log_partition}, {})
         return sums, supports.as_state()
@@ -123,7 +133,10 @@ class TruncatedRows(IndependentRows):
         pools, counts = block.pools(supports, block.shortlists(supports, 2 * sizes[-1]), grid)
         ranked, losses, before = block.ranked(supports, pools, counts, sizes)
         known = (before, supports.sizes) if supports.age else ()
-        return supports.found(ranked, allotted(losses, sizes, self.n_responsibilities, *known))
+        chosen = allotted(losses, sizes, self.n_responsibilities, *known)
+        weights = block.rows.weights
+        total = float(block.rows.n_rows if weights is None else weights.sum())
+        return supports.found(ranked, chosen, float(before.sum()) / total if supports.age else 0.0)
 
     def _order(self, rows: Rows, scratch: Workspace) -> AnyArray:
         """Return the rows in cells, the last of which is filled up with its last row."""
