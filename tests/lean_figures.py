@@ -44,7 +44,7 @@ PLACES = (
 
 FIGURES = re.compile(
     r"""interval|summar|uncertain|response|integrat|importance|marginals|transformed|credible|quantile|\bupper|diagnos
-    |evidence\(|report|plot|remark|doubt|html|\bsds?\b|second_order|MixedModel|to_frame|standard_deviation
+    |evidence\(|report|plot|remark|doubt|html|\bsds?\b|second_order|MixedModel|to_frame
     |forecast|predict\([^\n]*\)\[|\.mean\((?:"|name)""",
     re.VERBOSE,
 )
