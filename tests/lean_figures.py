@@ -43,7 +43,7 @@ PLACES = (
 """Where tests are, below tests/, that may say nothing of figures."""
 
 FIGURES = re.compile(
-    r"""interval|summar|uncertain|response|integrat|importance|marginals|transformed|credible|quantile|\bupper|diagnos
+    r"""interval|\bsummar|uncertain|response|integrat|importance|marginals|transformed|credible|quantile|\bupper|diagnos
     |evidence\(|report|plot|remark|doubt|html|\bsds?\b|second_order|MixedModel|to_frame
     |forecast|predict\([^\n]*\)\[|\.mean\((?:"|name)""",
     re.VERBOSE,
