@@ -10,7 +10,7 @@ import pytest
 import thinning
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
-from lean_figures import claims_figures, lean_figures
+from lean_figures import claims_figures, figures_of_users, lean_figures
 from lean_kit import THE_KIT_ITSELF, lean_kit
 from lean_starts import begins_anywhere, lean_starts
 
@@ -76,6 +76,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     kit = nullcontext() if is_whole or place.startswith(THE_KIT_ITSELF) else lean_kit()
     figures = nullcontext() if is_whole or claims_figures(item) else lean_figures()
     with starts, kit, figures:
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
+    """Make what several tests use with the figures that users see."""
+    with nullcontext() if fixturedef.scope == "function" or thinning.is_whole else figures_of_users():
         return (yield)
 
 

@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 import pytest
 
-__all__ = ["claims_figures", "lean_figures"]
+__all__ = ["claims_figures", "figures_of_users", "lean_figures"]
 
 TESTS = Path(__file__).parent
 PLACES = (
@@ -107,10 +107,25 @@ def _at_once(pending: Any, posterior: Any) -> Any:
     return _factors()(pending=pending)
 
 
+@cache
+def _own() -> dict[type, Any]:
+    """Return what settles the figures that users see, by its class."""
+    from caviar.posterior.uncertainty.pending import Pending, PendingIntegrated
+
+    return {kind: kind.settled for kind in (Pending, PendingIntegrated)}
+
+
 @contextmanager
 def lean_figures() -> Iterator[None]:
     """Show the figures of the factors, for the time being: a fit may be shared with a test that names others."""
-    from caviar.posterior.uncertainty.pending import Pending, PendingIntegrated
+    first, second = _own()
+    with patch.object(first, "settled", _at_once), patch.object(second, "settled", _at_once):
+        yield
 
-    with patch.object(Pending, "settled", _at_once), patch.object(PendingIntegrated, "settled", _at_once):
+
+@contextmanager
+def figures_of_users() -> Iterator[None]:
+    """Show the figures that users see, for what several tests use, such as a file, whichever of them is the first."""
+    (first, one), (second, other) = _own().items()
+    with patch.object(first, "settled", one), patch.object(second, "settled", other):
         yield

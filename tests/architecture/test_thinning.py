@@ -173,6 +173,10 @@ def test_figures_of_factors_are_shown_only_for_the_time_being():
     with lean_figures.lean_figures():
         assert posterior.uncertainty == "mean_field"
         sent = pickle.loads(pickle.dumps(posterior))
+        with lean_figures.figures_of_users():
+            assert pickle.loads(pickle.dumps(posterior)).uncertainty == users.uncertainty
+            posterior = fitted()
+        assert posterior.uncertainty == "mean_field"
     assert sent.uncertainty == "mean_field"
     assert posterior.uncertainty == users.uncertainty != "mean_field"
     assert (posterior.sd("m") == users.sd("m")).all()
