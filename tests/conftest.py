@@ -10,6 +10,7 @@ import pytest
 import thinning
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
+from lean_figures import claims_figures, figures_of_users, lean_figures
 from lean_kit import THE_KIT_ITSELF, lean_kit
 from lean_starts import begins_anywhere, lean_starts
 
@@ -69,11 +70,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Let fits of tests that are not about starts begin from one guess, and checks be few, in `make test`."""
+    """In `make test` be lean: one guess for tests not about starts, few draws of checks, and figures where named."""
     place, is_whole = item.nodeid.removeprefix("tests/"), thinning.is_whole
     starts = nullcontext() if is_whole or not begins_anywhere(place) else lean_starts()
     kit = nullcontext() if is_whole or place.startswith(THE_KIT_ITSELF) else lean_kit()
-    with starts, kit:
+    figures = nullcontext() if is_whole or claims_figures(item) else lean_figures()
+    with starts, kit, figures:
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
+    """Make what several tests use with the figures that users see."""
+    with nullcontext() if fixturedef.scope == "function" or thinning.is_whole else figures_of_users():
         return (yield)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from heapq import heapify, heappop, heapreplace
 from itertools import combinations
 
 import pytest
@@ -31,25 +32,29 @@ def kept(cases: Sequence[Mapping[str, Hashable]], share: int, turn: int = 0) -> 
     models and schedules gives every schedule equally and many models, and one list every fourth entry, another one in
     the next test.
     """
-    rest = sorted(range(len(cases)), key=lambda number: ((number - turn) % share, number))
     values = [sorted(case.items(), key=lambda item: item[0]) for case in cases]
+    parts = [(own, list(combinations(own, 2))) for own in values]
     found: list[int] = []
     times: Counter[Hashable] = Counter()
 
-    def gain(number: int) -> tuple[int, int, int]:
-        own, pairs = values[number], combinations(values[number], 2)
-        return (
-            sum(v not in times for v in own),
-            sum(p not in times for p in pairs),
-            -sum(times[v] for v in own),
-        )
+    def loss(number: int) -> tuple[int, int, int]:
+        own, pairs = parts[number]
+        new, together = sum(v not in times for v in own), sum(p not in times for p in pairs)
+        return -new, -together, sum(times[v] for v in own)
 
+    turns = sorted(range(len(cases)), key=lambda number: ((number - turn) % share, number))
+    rest = [(loss(number), place, number) for place, number in enumerate(turns)]
+    heapify(rest)
     while rest and len(found) * share < len(cases):
-        best = max(rest, key=gain)
-        rest.remove(best)
+        before, place, best = rest[0]
+        # of what has not been looked at again the loss has grown, or is the same
+        if (now := loss(best)) != before:
+            heapreplace(rest, (now, place, best))
+            continue
+        heappop(rest)
         found.append(best)
-        times.update(values[best])
-        times.update(combinations(values[best], 2))
+        for each in parts[best]:
+            times.update(each)
     return sorted(found)
 
 

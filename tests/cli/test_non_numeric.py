@@ -9,6 +9,8 @@ import caviar as cv
 from caviar.data import numeric_query, read_table, write_table
 
 X = cv.datasets.load_faithful().values
+# a search for the number of components goes on and on where a density has no bound
+TWO_OF_INDICATORS = ("-k", 2, "--non-numeric", "one-hot", "--covariance")
 
 
 def test_by_default_they_are_refused_and_the_choices_are_named(run, eruptions):
@@ -34,9 +36,7 @@ def test_quiet_does_not_hide_that_columns_were_left_out(run, eruptions):
 @pytest.mark.parametrize(("covariance", "is_told"), [("full", True), ("diag", True), ("unit", False)])
 def test_indicators_in_a_mixture_of_gaussians_are_warned_of(run, eruptions, covariance, is_told):
     """Their variance within a component tends to 0, so that its density has no bound."""
-    result = run(
-        "fit", eruptions, "--non-numeric", "one-hot", "--covariance", covariance, "--seed", 0, "-q", "--json"
-    )
+    result = run("fit", eruptions, *TWO_OF_INDICATORS, covariance, "--seed", 0, "-q", "--json")
     assert result.exit_code == 0
     assert ("the columns of 0 and 1 of kind are not Gaussian" in result.stderr) == is_told
     assert ("--non-numeric categorical" in result.stderr) == is_told
@@ -53,9 +53,7 @@ def test_a_comparison_warns_of_indicators_too(run, eruptions):
 
 
 def test_one_hot_columns_are_the_indicators_of_the_values(run, eruptions, tmp_path):
-    result = run(
-        "fit", eruptions, "--non-numeric", "one-hot", "--covariance", "diag", "-o", tmp_path / "m.caviar"
-    )
+    result = run("fit", eruptions, *TWO_OF_INDICATORS, "diag", "-o", tmp_path / "m.caviar")
     assert result.exit_code == 0
     assert "column kind became 2 columns of 0 and 1: long, short" in result.stderr
     about = cv.load(tmp_path / "m.caviar").about_
@@ -66,17 +64,7 @@ def test_one_hot_columns_are_the_indicators_of_the_values(run, eruptions, tmp_pa
 
 
 def test_new_rows_are_turned_into_the_same_columns(run, eruptions, tmp_path):
-    run(
-        "fit",
-        eruptions,
-        "--non-numeric",
-        "one-hot",
-        "--covariance",
-        "diag",
-        "-q",
-        "-o",
-        tmp_path / "m.caviar",
-    )
+    run("fit", eruptions, *TWO_OF_INDICATORS, "diag", "-q", "-o", tmp_path / "m.caviar")
     # in this table there is only one of the values, and one that the model does not know
     new = {"waiting": X[:3, 1], "kind": ["short", "middling", None], "eruptions": X[:3, 0]}
     write_table(tmp_path / "new.parquet", new)

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 import caviar as cv
+from caviar.estimators.automatic import search
 from caviar.estimators.automatic.problem import Problem
 from caviar.estimators.automatic.proposals import Proposal, applied, deletions, halves
 
@@ -217,8 +218,9 @@ def test_a_weight_of_two_is_the_row_twice_and_none_is_no_row():
     np.testing.assert_allclose(weighted.means_, repeated.means_, rtol=1e-4)
 
 
-def test_a_large_table_is_searched_on_a_subsample_and_judged_on_all_rows():
-    X, labels = simulated(3, 2, 8.0, seed=6, rows_each=7_000)
+def test_a_large_table_is_searched_on_a_subsample_and_judged_on_all_rows(monkeypatch):
+    monkeypatch.setattr(search, "_SAMPLE_ROWS", 600)
+    X, labels = simulated(3, 2, 8.0, seed=6, rows_each=700)
     mixture = found(X)
     assert mixture.n_components_ == 3
     assert adjusted_rand_score(labels, mixture.predict(X)) > 0.99

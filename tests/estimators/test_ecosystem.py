@@ -87,13 +87,17 @@ def test_fractional_weights_are_a_share_of_a_row(estimator):
 @pytest.mark.thinned(4)
 @pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical", "unit"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_fits_are_pickled_cloned_and_run_in_other_processes(estimator, structure):
-    mixture = estimator(2, covariance_type=structure, random_state=0).fit(FAITHFUL)
+def test_fits_are_pickled_and_cloned_and_so_is_what_is_to_be_fitted(estimator, structure):
+    stated = estimator(2, covariance_type=structure, random_state=0)
+    sent = pickle.dumps(stated)
+    mixture = stated.fit(FAITHFUL)
     again = pickle.loads(pickle.dumps(mixture))
     np.testing.assert_array_equal(again.score_samples(FAITHFUL), mixture.score_samples(FAITHFUL))
+    np.testing.assert_array_equal(pickle.loads(sent).fit(FAITHFUL).elbo_trace_, mixture.elbo_trace_)
     assert not hasattr(clone(mixture), "weights_")
 
 
+@pytest.mark.slow
 def test_joblib_gives_the_same_bits():
     fits = joblib.Parallel(n_jobs=2)(
         joblib.delayed(cv.BayesianGaussianMixture(2, random_state=seed).fit)(FAITHFUL) for seed in (0, 1)

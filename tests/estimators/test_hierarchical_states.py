@@ -27,11 +27,13 @@ def hmm(n_components: Any = 4, **arguments: Any) -> cv.HiddenMarkovModel:
 
 
 def test_it_is_the_stated_model() -> None:
-    found = hmm(initial_prior=2.0, transition_prior=0.7, state_concentration=3.0, stickiness=4.0, tol=1e-10)
+    found = hmm(
+        3, initial_prior=2.0, transition_prior=0.7, state_concentration=3.0, stickiness=4.0, tol=1e-10
+    )
     found.fit(X, lengths=[60, 60])
-    state, time = cv.Plate("state", 4), cv.Plate("time")
-    weights = cv.StickBreaking("weights", 3.0, 4)
-    stay = cv.Constant("stay", 4.0 * np.eye(4), plates=state)
+    state, time = cv.Plate("state", 3), cv.Plate("time")
+    weights = cv.StickBreaking("weights", 3.0, 3)
+    stay = cv.Constant("stay", 4.0 * np.eye(3), plates=state)
     transition = cv.Dirichlet("transition", 0.7 * weights + stay, plates=state)
     starts = np.zeros(120)
     starts[[0, 60]] = 1.0

@@ -66,7 +66,7 @@ def test_rows_without_weight_count_nothing():
 
 
 def test_the_search_is_saved(tmp_path):
-    rows, _ = clusters(150)
+    rows, _ = clusters(80)
     found = cv.MixedMixture("auto", random_state=0).fit(rows)
     found.save(tmp_path / "m.caviar")
     loaded = cv.load(tmp_path / "m.caviar")

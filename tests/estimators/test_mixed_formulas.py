@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ def matrices(effects: str, *tables: pd.DataFrame) -> list[np.ndarray]:
     return [encoding.matrix(f"0 + {effects}", Rows.of(own))[0] for own in tables]
 
 
+@cache
 def fitted(formula: str, **arguments: Any) -> cv.MixedModel:
     return cv.MixedModel(formula, random_state=0, **arguments).fit(TABLE)
 
@@ -101,7 +103,7 @@ def test_a_saved_model_has_the_means_and_knots_of_the_fit(formula: str, tmp_path
 
 
 def test_states_that_are_none_are_refused(tmp_path: Path) -> None:
-    model = fitted("y ~ scale(x)")
+    model = cv.MixedModel("y ~ scale(x)", random_state=0).fit(TABLE)
     vars(model)["states_"] = {"scale(x)": [1.0]}
     model.save(tmp_path / "m.caviar")
     with pytest.raises(cv.DataError, match="states_ is not that of functions in a formula"):
@@ -195,6 +197,7 @@ def test_an_offset_of_binary_outcomes_with_groups_is_that_of_quadrature() -> Non
     assert rows["g, Intercept"].mean == pytest.approx(spread, rel=0.06)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("response", ["prop(k, n)", "p( k ,n)", "cbind(k, n - k)", "cbind(k, failed)"])
 def test_trials_as_others_write_them(response: str) -> None:
     one = fitted("k | trials(n) ~ x + (1 | g)", family="binomial")
@@ -227,6 +230,7 @@ def test_what_is_not_supported_is_refused(formula: str, words: str) -> None:
         fitted(formula)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("response", ["prop(k, n)", "cbind(k, failed)"])
 def test_curves_are_drawn_of_one_trial(response: str) -> None:
     pytest.importorskip("matplotlib")

@@ -87,8 +87,8 @@ def test_components_that_did_not_change_are_not_cut_again(monkeypatch):
     monkeypatch.setattr(Mixture, "cuts", counted)
     monkeypatch.setattr(search, "_MANY", 3)
     monkeypatch.setattr(search, "_LARGE", 0)
-    mixture = cv.BayesianGaussianMixture("auto", random_state=0, covariance_prior=PRIOR).fit(clusters(9, 40))
-    assert mixture.n_components_ == 9
+    mixture = cv.BayesianGaussianMixture("auto", random_state=0, covariance_prior=PRIOR).fit(clusters(6, 40))
+    assert mixture.n_components_ == 6
     sizes, numbers = np.array(cut).T
     assert (numbers < sizes).any()
 

@@ -402,7 +402,9 @@ def test_every_kind_of_variable_passes_the_checks(case):
 @pytest.mark.parametrize("case", CASES)
 def test_known_values_come_back_to_the_last_bit(case):
     model, data = case()
-    posterior = pickle.loads(pickle.dumps(model.fit(data, seed=0, max_iter=3)))
+    # the response of scales of ten rows that have not settled takes seconds
+    shown = "mean_field" if case is _robust else "auto"
+    posterior = pickle.loads(pickle.dumps(model.fit(data, seed=0, max_iter=3, uncertainty=shown)))
     again = posterior.elbo_at({}, data)
     assert again == pytest.approx(posterior.elbo, rel=1e-10)
     for name in set(data) & set(posterior):

@@ -237,7 +237,7 @@ def test_its_checks_pass_with_unknown_shares():
 
 
 def test_saved_and_simulated(tmp_path):
-    posterior = learnt().fit({"y": Y, "starts": STARTS})
+    posterior = learnt().fit({"y": Y, "starts": STARTS}, max_iter=5)
     posterior.save(tmp_path / "kinds.caviar")
     again = cv.load(tmp_path / "kinds.caviar")
     data = {"y": Y, "starts": STARTS}

@@ -263,6 +263,7 @@ def least_share(fit, draws):
     return ((draws >= ends[0]) & (draws <= ends[1])).mean(axis=0).min()
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("n", [amount(1_500, 10_000)])
 @pytest.mark.parametrize(("rows", "sep", "seed"), [(100, 3.0, 1), (100, 2.0, 2)])
 def test_intervals_that_leave_out_a_part_of_the_posterior_of_a_mixture_are_those_of_draws(rows, sep, seed, n):
@@ -293,6 +294,7 @@ def test_draws_with_poor_weights_are_in_doubt():
     assert least_share(corrected, draws) < 0.5 < least_share(fit, draws)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("n", [amount(1_500, 10_000)])
 @pytest.mark.parametrize(("rows", "sep", "seed"), [(300, 5.0, 3), (100, 6.0, 2)])
 def test_right_intervals_of_a_mixture_are_not(rows, sep, seed, n):
