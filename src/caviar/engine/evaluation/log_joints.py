@@ -54,7 +54,7 @@ def log_joints(problem: Problem, values: Mapping[str, Any], row_map: RowMap) -> 
     points = {own.name: own.best_given(values) for own in problem.order if own.is_brought}
     values = {**values, **{name: own for name, own in points.items() if own is not None}}
     n = min((len(_first(own)) for own in values.values()), default=0)
-    together = n > 1 and _why_apart(problem) == ""
+    together = n > 1 and why_apart(problem) == ""
     found = np.full(n, np.nan)
     if together:
         every = _Together(problem, _nth(values, 0), row_map)
@@ -67,7 +67,7 @@ def log_joints(problem: Problem, values: Mapping[str, Any], row_map: RowMap) -> 
     return found
 
 
-def _why_apart(problem: Problem) -> str:
+def why_apart(problem: Problem) -> str:
     """Return why draws are evaluated one after another; nothing if they can be together."""
     if problem.chains or problem.compiled.zero_terms or problem.untold_terms or problem.coupled:
         return "rows or terms that are more than products"
@@ -92,7 +92,7 @@ class _Together:
     def __init__(self, problem: Problem, values: Mapping[str, Any], row_map: RowMap) -> None:
         state = begin(problem, points_of(problem, values), row_map)
         self._problem = problem = state.problem
-        self.is_able = _why_apart(problem) == ""
+        self.is_able = why_apart(problem) == ""
         self._row_map = state.rows
         self._fixed = {key: own for key, own in state.arrays.items() if isinstance(key, SumKey)}
         inside = {number for own in in_products(problem.compiled).values() for number in own}

@@ -11,6 +11,7 @@ from ...families.coupled_normals import CoupledLayout
 from ...language import Variable
 from ..ascent.problem import Problem
 from ..evaluation.given_by_passes import operations_of_a_pass
+from ..evaluation.log_joints import why_apart
 from .factors import MOST_OF_SHARED
 from .solutions.chosen import ALWAYS_FORMED, MOST_FORMED
 
@@ -222,7 +223,7 @@ def n_draws_of_little_cost(problem: Problem, n_rows: int, most: int = _MOST_DRAW
     """Return how many weighted draws cost very little, beside as many pilot draws; 0 where those tell too little."""
     if not problem.factors or problem.chains:
         return 0
-    of_one = _operations_of_a_row(problem) * n_rows + (0.0 if problem.rows.is_dense else _OF_DRAW)
+    of_one = _operations_of_a_row(problem) * n_rows + (_OF_DRAW if why_apart(problem) else 0.0)
     n = int(min(most, _OF_ALL_DRAWS / (2.0 * of_one)))
     return n if n >= _FEWEST_DRAWS else 0
 
