@@ -14,7 +14,9 @@ from caviar.fitting import model as fitting
 def compiled(monkeypatch):
     """The number of problems that are compiled."""
     seen = []
-    monkeypatch.setattr(fitting, "assemble", lambda *given: seen.append(given) or assemble.assemble(*given))
+    monkeypatch.setattr(
+        fitting, "assemble", lambda *given, **named: seen.append(given) or assemble.assemble(*given, **named)
+    )
     return seen
 
 

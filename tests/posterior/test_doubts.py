@@ -8,6 +8,7 @@ from thinning import amount
 import caviar as cv
 import caviar.posterior.integration.asked as asked
 import caviar.posterior.integration.doubts as doubts
+from caviar.engine.evaluation import log_joints
 from caviar.engine.response.cost import is_worth_a_series
 from caviar.fitting.model import assembled
 from caviar.posterior.uncertainty.known import Corrected, Widths
@@ -332,3 +333,31 @@ def test_draws_of_a_joint_factor_are_shown_part_by_part():
         ends = sample.interval(name, 0.9)
         # quantiles are kept at 33 places
         assert (np.abs(np.stack([lower, upper]) - ends) < 0.05 * width).all()
+
+
+def indicators():
+    """Return rows with two columns that sum to one: draws of their precisions would lose digits together."""
+    X = np.asarray(cv.datasets.load_faithful().values)
+    is_long = (X[:, 0] > 3).astype(float)
+    return {"x": np.c_[X, is_long, 1 - is_long]}, {}
+
+
+def a_fixed_component():
+    return {"x": np.asarray(cv.datasets.load_faithful().values)}, {
+        "fixed": {"means": np.array([[2.1, 55.0], [np.nan, np.nan]])},
+        "mean_precision_family": "independent",
+    }
+
+
+@pytest.mark.parametrize("case", [indicators, a_fixed_component])
+def test_few_draws_are_weighed_one_after_another_for_figures_shown_by_default(case, monkeypatch):
+    """They would take minutes after a fit of a tenth of a second."""
+    made, one = [], log_joints.log_joint_at
+    monkeypatch.setattr(log_joints, "log_joint_at", lambda *given: made.append(1) or one(*given))
+    data, arguments = case()
+    mixture = cv.BayesianGaussianMixture(2, random_state=0, **arguments).fit(data["x"])
+    assert mixture.posterior_.interval_remark
+    assert len(made) < 1_000
+    if not arguments:
+        assert len(mixture.posterior_.importance_sample(data, n_draws=300, seed=0).log_weights) == 300
+        assert len(made) > 300

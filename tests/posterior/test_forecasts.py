@@ -38,8 +38,8 @@ def assert_moments(prediction: cv.Prediction, row: int, draws: np.ndarray) -> No
 
 
 def test_the_total_variance_of_a_group() -> None:
-    r"""E[1/tau] = b / (a - 1), to which the variance of the mean is added, and that of the noise for a row."""
-    posterior = scalar(6).fit({"x": X, "g": LABELS}, **TIGHT)
+    r"""Under q: E[1/tau] = b / (a - 1), to which the variance of the mean is added, and that of the noise for a row."""
+    posterior = scalar(6).fit({"x": X, "g": LABELS}, uncertainty="mean_field", **TIGHT)
     mu, tau, noise = (posterior[name] for name in ("mu", "tau", "noise"))
     variance = tau.rate / (tau.shape - 1) + mu.variance
     np.testing.assert_allclose(posterior["m"].variance[5], variance, rtol=1e-12)

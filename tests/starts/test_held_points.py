@@ -19,9 +19,9 @@ def first_sweeps(monkeypatch):
 
 def test_first_sweeps_settle_around_a_point(first_sweeps, monkeypatch):
     """Given the precision, the mean has one update: no sweeps follow, which would change nothing."""
-    near, brought_near = [], from_user.brought_near
+    near, updated_at_once = [], from_user.updated_at_once
     monkeypatch.setattr(
-        from_user, "brought_near", lambda *given: near.append(brought_near(*given)) or near[-1]
+        from_user, "updated_at_once", lambda *given: near.append(updated_at_once(*given)) or near[-1]
     )
     y = np.random.default_rng(0).normal(3.0, 0.5, 50)
     mean, precision = cv.Normal("mean", 0.0, 0.1), cv.Gamma("precision", 1.0, 1.0)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..._typing import Array, Statistics
+from ...families import Categorical
 from ...language import Variable
 from ..ascent.elbo import Objective
 from ..ascent.problem import Factors, Problem, statistics_of
@@ -271,6 +272,19 @@ class GivenByRows(GivenByPasses):
 def _between(start: Statistics, end: Statistics, share: float) -> Statistics:
     """Return the natural parameters a share of the way from some to others."""
     return tuple(a + share * (b - a) for a, b in zip(start, end, strict=True))
+
+
+def why_apart(problem: Problem) -> str:
+    """Return why draws are evaluated one after another; nothing if they can be together."""
+    if problem.chains or problem.compiled.zero_terms or problem.untold_terms or problem.coupled:
+        return "rows or terms that are more than products"
+    if problem.factors and not problem.rows.is_dense:
+        return "local variables meet the rows otherwise than in a matrix product"
+    if any(factor.labelled for factor in problem.factors if factor.labels):
+        return "labels are known in part"
+    if any(issubclass(own.family, Categorical) or problem.bound.of(own).clamped for own in problem.order):
+        return "some globals are labels, or known"
+    return ""
 
 
 def has_one_mode(problem: Problem) -> bool:

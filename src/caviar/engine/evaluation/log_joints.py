@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._errors import ModelError
 from ..._typing import Array
-from ...families import Categorical
 from ...language import Axis, Plate
 from ..ascent.problem import Problem, statistics_of
 from ..ascent.state import begin
@@ -24,12 +24,13 @@ from ..design.contraction import Contraction
 from ..design.keys import StatisticKey, SumKey
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients
-from ..rows.e_step import layouts_of
 from ..rows.recentring import TOLERATED_LOSS
 from ..rows.row_map import RowMap
 from ..rows.tasks import blocks_of, rows_at
+from ..rows.terms.matrix_layout import layouts_of
 from ..rows.terms.row_term import BlockWork
 from .at_points import log_joint_at, points_of
+from .given_by_passes import why_apart
 
 _DRAWS = Axis(Plate("draws"))
 """The first axis of the statistics of several draws."""
@@ -41,7 +42,9 @@ Values = Callable[[Mapping[Hashable, Array]], Any]
 """Returns a number for each draw, or one for all."""
 
 
-def log_joints(problem: Problem, values: Mapping[str, Any], row_map: RowMap) -> Array:
+def log_joints(
+    problem: Problem, values: Mapping[str, Any], row_map: RowMap, most_apart: float = np.inf
+) -> Array:
     """Return log p(x, globals) of n draws in nats, the local variables integrated out, (n,).
 
     Parameters
@@ -50,6 +53,13 @@ def log_joints(problem: Problem, values: Mapping[str, Any], row_map: RowMap) -> 
         In which every global is a point mass.
     values
         Name of each global -> its n values, (n, plates..., event...); a pair (mean, precision) of a joint factor.
+    most_apart
+        How many draws may be evaluated one after another, each in a pass over the rows.
+
+    Raises
+    ------
+    ModelError
+        If they would be more: draws of some models cannot be evaluated together, and others would lose digits.
     """
     points = {own.name: own.best_given(values) for own in problem.order if own.is_brought}
     values = {**values, **{name: own for name, own in points.items() if own is not None}}
@@ -62,22 +72,12 @@ def log_joints(problem: Problem, values: Mapping[str, Any], row_map: RowMap) -> 
             for start in range(0, n, every.most):
                 own = slice(start, start + every.most)
                 found[own] = every.at({name: _cut(value, own) for name, value in values.items()})
-    for number in np.flatnonzero(np.isnan(found)):
+    apart = np.flatnonzero(np.isnan(found))
+    if len(apart) > most_apart:
+        raise ModelError(f"{len(apart):,} draws would be evaluated one after another")
+    for number in apart:
         found[number] = log_joint_at(problem, _nth(values, int(number)), row_map)
     return found
-
-
-def why_apart(problem: Problem) -> str:
-    """Return why draws are evaluated one after another; nothing if they can be together."""
-    if problem.chains or problem.compiled.zero_terms or problem.untold_terms or problem.coupled:
-        return "rows or terms that are more than products"
-    if problem.factors and not problem.rows.is_dense:
-        return "local variables meet the rows otherwise than in a matrix product"
-    if any(factor.labelled for factor in problem.factors if factor.labels):
-        return "labels are known in part"
-    if any(issubclass(own.family, Categorical) or problem.bound.of(own).clamped for own in problem.order):
-        return "some globals are labels, or known"
-    return ""
 
 
 class _Together:
@@ -105,7 +105,9 @@ class _Together:
             for place, key in enumerate(term.keys):
                 if isinstance(key, SumKey) and key.local:
                     self._messages.append((key, _with_draws(term).derivative(place, keep=_DRAWS)))
-        self._layouts = layouts_of(problem.compiled)
+        self._layouts = layouts_of(
+            problem.compiled.tables, problem.compiled.parts.values(), problem.compiled.facts
+        )
         largest = max((_numbers_of(own) for own in terms), default=1.0)
         rows = max((own.n_rows for own in problem.factors), default=1) * problem.rows.block_rows
         self.most = max(1, int(_MOST_NUMBERS / max(largest, min(rows, problem.bound.n_rows * 64.0), 1.0)))

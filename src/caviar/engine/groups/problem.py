@@ -23,7 +23,7 @@ from ..design.contraction import Evaluation
 from ..design.features import FeatureTable
 from ..design.keys import ColumnKey, SumKey
 from ..local.statistics import Arrays
-from ..rows.e_step import layouts_of
+from ..rows.terms.matrix_layout import layouts_of
 from .repeated import Assemble, is_repeated, repeated
 from .rows import GroupedRows, written
 
@@ -124,7 +124,7 @@ class GroupedProblem:
         """Whether the terms are those of one group, with an axis of the groups: if not, the groups are no batch."""
         if not self.is_like_one:
             return
-        self._layouts = layouts_of(one.compiled)
+        self._layouts = layouts_of(one.compiled.tables, one.compiled.parts.values(), one.compiled.facts)
         (self._local,) = one.factors or (None,)
         self._derivatives, self._keys = self._matched()
         self.rows = self._looked_at() if rows is None else rows

@@ -10,8 +10,7 @@ import numpy as np
 from ...families.coupled_normals import CoupledLayout
 from ...language import Variable
 from ..ascent.problem import Problem
-from ..evaluation.given_by_passes import operations_of_a_pass
-from ..evaluation.log_joints import why_apart
+from ..evaluation.given_by_passes import operations_of_a_pass, why_apart
 from .factors import MOST_OF_SHARED
 from .solutions.chosen import ALWAYS_FORMED, MOST_FORMED
 

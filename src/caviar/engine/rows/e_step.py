@@ -25,7 +25,7 @@ from .terms.block_response import BlockResponse
 from .terms.centred import Centres
 from .terms.curvature import Products, curvature, n_pairs, pairs_of, products_of, whole_curvature
 from .terms.kinds import contracted_terms, matrix_terms
-from .terms.matrix_layout import MatrixLayout
+from .terms.matrix_layout import layouts_of
 from .terms.missing_patterns import MissingPatterns
 from .terms.row_term import BlockWork, RowTerm
 
@@ -74,7 +74,7 @@ class IndependentRows:
         used = {factor: [own for own in several if own.is_used] for factor, several in centres.items()}
         self.has_centres = any(used.values())
         """Whether some category is measured from a point of its own."""
-        self._layouts = layouts_of(compiled)
+        self._layouts = layouts_of(compiled.tables, compiled.parts.values(), compiled.facts)
         factor_of = {key: factor for factor in self.factors for key in factor.rows}
         contracted = contracted_terms(compiled.local_terms, factor_of)
         self._contracted = [term for term in contracted if _OWN not in term.targets]
@@ -484,16 +484,6 @@ def _entropies(sums: Sums, coefficients: Coefficients) -> dict[FactorKey, float]
     for key, log_partition in sums.log_partition.items():
         entropies[key] = log_partition - float(np.vdot(coefficients.matrices[key], sums.fused[key]))
     return entropies
-
-
-def layouts_of(compiled: Compiled) -> dict[FactorKey, MatrixLayout]:
-    """Return the matrix of each local factor that meets features of the data, and of what no local variable enters."""
-    facts, parts = compiled.facts, compiled.parts.values()
-    if "layouts" not in facts:
-        tables = [(factor, table.without_references) for factor, table in compiled.tables.items()]
-        facts["layouts"] = [MatrixLayout(*own, parts) for own in tables]
-    layouts = zip(facts["layouts"], compiled.tables.values(), strict=True)
-    return {own.key: own.of_table(table) for own, table in layouts}
 
 
 def _derivatives(

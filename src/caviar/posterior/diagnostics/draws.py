@@ -35,9 +35,12 @@ class Draws:
         for number in range(len(self.log_q)):
             yield {name: nth_of(value, number) for name, value in self.values.items()}
 
-    def log_joint(self, problem: Problem, row_map: RowMap) -> Array:
-        """Return log p(x, globals) of each draw, the local variables integrated out: shape (n,)."""
-        return log_joints(problem, self.values, row_map)
+    def log_joint(self, problem: Problem, row_map: RowMap, most_apart: float = np.inf) -> Array:
+        """Return log p(x, globals) of each draw, the local variables integrated out: shape (n,).
+
+        More than ``most_apart`` that would be evaluated one after another are refused with a ``ModelError``.
+        """
+        return log_joints(problem, self.values, row_map, most_apart)
 
 
 def draws_of(factors: Mapping[str, Any], n: int, rng: np.random.Generator) -> Draws:

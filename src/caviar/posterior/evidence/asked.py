@@ -239,6 +239,7 @@ class TellsEvidence(Factored):
         sample_weight: Any,
         *,
         is_asked: bool,
+        most_apart: float = np.inf,
     ) -> ImportanceSample:
         check_count("n_draws", n_draws)
         rng = generator(seed)
@@ -262,7 +263,7 @@ class TellsEvidence(Factored):
         of_q = self._shared.drawn(self._factors, _OF_Q, rng)
         covariance = coordinates.covariance(response.between_all)
         center = coordinates.vectors(of_q).mean(axis=0)
-        found = importance_sample(coordinates, center, covariance, weighed, n_draws, rng)
+        found = importance_sample(coordinates, center, covariance, weighed, n_draws, rng, most_apart)
         if not counted:
             return found
         others = {name: self._factors[name].sample(n_draws, rng) for name in counted if name in found.draws}

@@ -140,6 +140,7 @@ def importance_sample(
     weighed: tuple[Problem, RowMap],
     n_draws: int,
     rng: np.random.Generator,
+    most_apart: float = np.inf,
 ) -> ImportanceSample:
     """Return weighted draws.
 
@@ -155,14 +156,21 @@ def importance_sample(
         Number of draws.
     rng
         Seed of the draws.
+    most_apart
+        How many draws of a round may be evaluated one after another.
+
+    Raises
+    ------
+    ModelError
+        If they would be more.
     """
     proposal = Student(center, covariance, _DF)
     for _ in range(_ROUNDS):
         vectors = proposal.sample(max(n_draws // 2, 100), rng)
-        _, log_weights = _weighed(coordinates, proposal, vectors, *weighed)
+        _, log_weights = _weighed(coordinates, proposal, vectors, *weighed, most_apart)
         proposal = proposal.moved(vectors, np.exp(smoothed(log_weights)[0]))
     vectors = proposal.sample(n_draws, rng)
-    draws, log_weights = _weighed(coordinates, proposal, vectors, *weighed)
+    draws, log_weights = _weighed(coordinates, proposal, vectors, *weighed, most_apart)
     tail = tail_of(log_weights)
     evidence, error = log_mean_of(log_weights, tail)
     effective = float(np.exp(-np.logaddexp.reduce(2 * tail.log_weights)))
@@ -170,9 +178,15 @@ def importance_sample(
 
 
 def _weighed(
-    coordinates: Coordinates, proposal: Student, vectors: Array, problem: Problem, row_map: RowMap
+    coordinates: Coordinates,
+    proposal: Student,
+    vectors: Array,
+    problem: Problem,
+    row_map: RowMap,
+    most_apart: float,
 ) -> tuple[dict[str, Any], Array]:
     """Return the values of vectors, and the log weights of these, (n,)."""
     values = coordinates.values(vectors)
     log_proposal = proposal.log_density(vectors) - coordinates.log_volume(vectors)
-    return values, Draws(values, log_proposal).log_joint(problem, row_map) - log_proposal
+    log_joint = Draws(values, log_proposal).log_joint(problem, row_map, most_apart)
+    return values, log_joint - log_proposal

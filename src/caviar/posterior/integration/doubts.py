@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._errors import ModelError
 from ..._typing import Array
 from ...engine.ascent.problem import Problem
 from ...engine.design.features import CONSTANT
@@ -35,6 +36,9 @@ _LEVEL, _OFF = 0.9, 0.02
 
 _SHOWN_DRAWS, _FEWEST_SHOWN = 4_000, 1_000
 """Weighted draws that are shown, at most and at least."""
+
+_MOST_APART = 250
+"""Draws of a round that may be weighed one after another: about a second in all."""
 
 _FEW_DRAWS = (
     "They are in doubt: their 90% intervals contain too few or too many weighted draws. "
@@ -150,12 +154,16 @@ def drawn_if_better(posterior: Any, pending: Any, response: Any, shown: Widths) 
 
     def drawn(n_draws: int) -> Any:
         return posterior._importance_sample(
-            pending.data, response, n_draws, 0, pending.sample_weight, is_asked=False
+            pending.data, response, n_draws, 0, pending.sample_weight, is_asked=False, most_apart=_MOST_APART
         )
 
-    if not _is_off(drawn(n), posterior, shown, errors=0.0):
+    try:
+        if not _is_off(drawn(n), posterior, shown, errors=0.0):
+            return shown
+        sample = drawn(n_draws_of_little_cost(problem, row_map.source.n_rows, _SHOWN_DRAWS))
+    except ModelError:
+        # too many would lose digits together, as those of vectors that are nearly in a plane
         return shown
-    sample = drawn(n_draws_of_little_cost(problem, row_map.source.n_rows, _SHOWN_DRAWS))
     if not _is_off(sample, posterior, shown, errors=1.0):
         return shown
     if len(sample.weights) < _FEWEST_SHOWN:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -162,3 +163,22 @@ class MatrixLayout:
                 own = entry.feature.unpack(own)
             found[entry.key] = own.reshape(len(sums), *entry.shape)
         return found
+
+
+def layouts_of(
+    tables: Mapping[LocalFactor | None, FeatureTable], parts: Collection[Part], facts: dict[Hashable, Any]
+) -> dict[FactorKey, MatrixLayout]:
+    """Return the matrix of each local factor that meets features of the data, and of what no local variable enters.
+
+    Parameters
+    ----------
+    tables, parts
+        The features that each factor meets, and the parts of all terms.
+    facts
+        What is known of a plan, where layouts without values are kept.
+    """
+    if "layouts" not in facts:
+        own = [(factor, table.without_references) for factor, table in tables.items()]
+        facts["layouts"] = [MatrixLayout(*each, parts) for each in own]
+    layouts = zip(facts["layouts"], tables.values(), strict=True)
+    return {own.key: own.of_table(table) for own, table in layouts}
