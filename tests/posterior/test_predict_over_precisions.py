@@ -297,3 +297,18 @@ def test_effects_whose_mean_needs_data_of_the_groups_are_predicted_from_the_fact
     model = cv.Model(cv.Normal("y", effect[cv.Data("g", plates=row)], 1.0, plates=row))
     data = {"y": np.arange(10.0), "g": np.repeat(np.arange(5), 2), "u": np.arange(5.0)}
     assert model.fit(data)._over_precisions is None
+
+
+@pytest.mark.parametrize("is_above", [False, True])
+def test_effects_that_are_known_in_part_are_predicted_from_the_factors(is_above):
+    row, level = cv.Plate("row"), cv.Normal("level", 0.0, 0.1)
+    group = cv.Plate("group", 4)
+    effect = cv.Normal("effect", level if is_above else 0.0, cv.Gamma("between", 2, 1), plates=group)
+    mean = effect[cv.Data("g", plates=row)]
+    model = cv.Model(cv.Normal("y", mean if is_above else level + mean, cv.Gamma("tau", 2, 1), plates=row))
+    y, g = np.random.default_rng(0).normal(size=12), np.repeat(np.arange(4), 3)
+    posterior = model.fit({"y": y, "g": g, "effect": [np.nan, 3.0, np.nan, np.nan]})
+    told = posterior.predict({"g": [0, 1]})["y"]
+    assert posterior._over_precisions is None
+    expected = 3.0 if is_above else 3.0 + posterior["level"].mean
+    assert told.mean[1] == pytest.approx(expected, abs=1e-6)

@@ -116,8 +116,8 @@ def _prior_of(
 def coefficients_of(model: Any, factors: Mapping[str, Any]) -> Coefficients | None:
     """Return the factors of what the rows depend on beside the noise.
 
-    None if these have not all the same noise, or if a prior has another unknown than a precision and the numbers that
-    share its factor.
+    None if these have not all the same noise, if some of the coefficients are known, or if a prior has another unknown
+    than a precision and the numbers that share its factor.
     """
     noise = _noise_of(model.leaves)
     if noise is None:
@@ -143,7 +143,7 @@ def coefficients_of(model: Any, factors: Mapping[str, Any]) -> Coefficients | No
         names = factor.names if isinstance(factor, SharedFactor) else [name]
         if above.keys().isdisjoint(names):
             continue
-        is_whole = above.keys() >= set(names) and factor.learnt is factor
+        is_whole = above.keys() >= set(names) and factor.learnt is factor and not _is_known_in_part(factor)
         if not is_whole or any(not depends[own] <= set(names) for own in names):
             return None
         found[name], stated[name] = factor, [above[own] for own in names]
@@ -176,6 +176,10 @@ def _above(leaves: Sequence[Variable], noise: Collection[str]) -> dict[str, Vari
 def _unknown(variable: Variable) -> list[Node]:
     """Return what a variable depends on, without constants."""
     return [own for own in variable.drawn_given if not isinstance(own, Constant)]
+
+
+def _is_known_in_part(factor: Any) -> bool:
+    return isinstance(factor, SharedFactor) and factor.family.learnt_entries() is not None
 
 
 def _marginals(name: str, factor: Any) -> dict[str, Any]:
