@@ -312,3 +312,7 @@ def test_effects_that_are_known_in_part_are_predicted_from_the_factors(is_above)
     assert posterior._over_precisions is None
     expected = 3.0 if is_above else 3.0 + posterior["level"].mean
     assert told.mean[1] == pytest.approx(expected, abs=1e-6)
+    # the figures are those given the known effect: they were integrated as if it were unknown
+    assert posterior.mean("effect")[1] == 3.0
+    assert posterior.mean("tau") == pytest.approx(posterior["tau"].mean, rel=0.2)
+    assert posterior.mean("between") == pytest.approx(posterior["between"].mean, rel=0.2)

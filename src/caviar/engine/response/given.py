@@ -83,6 +83,9 @@ class Given(Apart):
             return False
         if not self._have_densities:
             return False
+        if any(problem.bound.of(own).clamped for each in problem.order for own in each.members or (each,)):
+            # the others given known repetitions are not at these natural parameters
+            return False
         if any(own.members and own not in self._arrows for own in problem.order):
             return False
         if any(problem.bound.of(own).active is not None for own in problem.order if not own.members):
