@@ -30,7 +30,8 @@ help:
 # .installed-EXTRA is touched last, so that an interrupted installation is not taken for a finished
 # one, and is out of date when pyproject.toml is newer. .made-for holds the folder for which make
 # built the environment: a copied or moved one would run the code of another folder. .unfinished
-# stands while packages are written. An environment that make did not build is used as it is.
+# stands while packages are written. An environment that make did not build is used as it is; where
+# .venv is a link to one of another folder, the link is replaced, and that one stays.
 
 VENV_WORKS := [ -x $(BIN)/python ] && $(BIN)/python -m pip --version >/dev/null 2>&1 && { \
 	[ ! -e $(VENV)/.made-for ] || { [ "$$(cat $(VENV)/.made-for)" = "$(CURDIR)" ] && [ ! -e $(VENV)/.unfinished ]; }; }
@@ -52,7 +53,7 @@ elif ! "$$python" -c 'import venv, ensurepip' 2>/dev/null; then \
   echo "On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; \
 fi; \
 echo "==> make $(VENV) with $$("$$python" --version)"; \
-"$$python" -m venv --clear --without-pip $(VENV) && touch $(VENV)/.unfinished \
+{ [ ! -L $(VENV) ] || rm $(VENV); } && "$$python" -m venv --clear --without-pip $(VENV) && touch $(VENV)/.unfinished \
   && echo "$(CURDIR)" > $(VENV)/.made-for && $(BIN)/python -m ensurepip --default-pip >/dev/null
 endef
 
