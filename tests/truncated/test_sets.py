@@ -81,7 +81,7 @@ def test_searches_follow_soon_where_much_was_lost():
     """As long as the sets of a block fall behind by more than 0.01 nats a row from one search to the next."""
     own = Supports(np.arange(CELL), CELL, CELL, np.array([1]), np.array([0]), 7)
     ranked, sizes = np.array([[2, 3]]), np.array([1])
-    for lost, wanted in ((0.02, 9), (0.005, 15)):
+    for lost, wanted in ((0.02, 11), (0.005, 15)):
         found = own.found(ranked, sizes, lost)
         assert found.n_searches == own.n_searches + 1
         while not found.is_asked_anew:

@@ -30,7 +30,7 @@ _FIRST = (0, 1, 2, 4, 7)
 _BETWEEN = 8
 """Passes between two searches, at least, after the first ones."""
 
-_BEHIND, _SOON = 0.01, 2
+_BEHIND, _SOON = 0.01, 4
 """Nats a row by which sets had fallen behind at a search from which on the next ones follow after so many passes."""
 
 LISTED = 8
@@ -109,7 +109,7 @@ class Supports:
     def is_asked_anew(self) -> bool:
         """Whether components are searched for in the next pass: after 0, 1, 2, 4, 7, 15, 23, ... 63, 79, 95, ...
 
-        As long as searches find that much was lost, it is every other pass.
+        As long as searches find that much was lost, it is every fourth pass.
         """
         n = self.age + 1
         if self.is_behind and not n % _SOON:
