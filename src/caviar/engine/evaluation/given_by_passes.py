@@ -79,9 +79,11 @@ class Apart:
 
     @property
     def _have_densities(self) -> bool:
-        """Whether no global is a point, known in part, or a label."""
+        """Whether no global is a point or a label, and none of the known ones came with the data in part."""
         return all(
-            factor.learnt is factor and (own.members or own.family.transforms)
+            factor.learnt is not None
+            and (own.members or own.family.transforms)
+            and (factor.learnt is factor or own not in self._known)
             for own, factor in self._state.q.items()
         )
 

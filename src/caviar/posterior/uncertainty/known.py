@@ -325,17 +325,22 @@ def _check_numbers(what: str, found: Any, factors: Mapping[str, Any]) -> None:
 
 
 def matched(factor: Any, own: Marginals, sd: Array, ends: Ends) -> Marginals:
-    """Return the intervals of entries of a factor with other standard deviations; known entries are unchanged."""
+    """Return the intervals of entries of a factor with other standard deviations; known entries have no width.
+
+    Points that respond to nothing have a mean only.
+    """
     own = replace(own, mean=np.asarray(own.mean, dtype=np.float64))
     found = replace(factor.family.matched_marginals(own, sd, ends), part=own.part, is_shared=own.is_shared)
-    is_known = (sd == 0) & (True if own.sd is None else np.isnan(own.sd))
+    is_known = sd == 0
     if not is_known.any():
         return found
-    hidden = {
-        name: None if array is None else np.where(is_known, np.nan, array)
-        for name, array in (("sd", found.sd), ("lower", found.lower), ("upper", found.upper))
-    }
-    return replace(found, **hidden)
+    there = np.nan if own.sd is None else own.mean
+    lower, upper = (
+        None if array is None else np.where(is_known, there, array) for array in (found.lower, found.upper)
+    )
+    return replace(
+        found, sd=sd if own.sd is not None else np.where(is_known, np.nan, sd), lower=lower, upper=upper
+    )
 
 
 def ends_of(level: float) -> Ends:
