@@ -6,6 +6,7 @@ known repetitions as rows of their own. Both are integrated over the same global
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 import caviar as cv
 
@@ -85,6 +86,22 @@ def _slopes():
     return model, {"y": y, "x": x, "g": G, "own": given}, smaller, ["level", "tau"]
 
 
+def _alone():
+    """Effects that share no factor."""
+    y, values = np.random.default_rng(4).normal(size=24) + 0.4 * G, np.array([0.7, -0.3])
+
+    def model(is_smaller):
+        between, tau = cv.Gamma("between", 2, 1), cv.Gamma("tau", 2, 1)
+        own = cv.Normal("own", 0.5, between, plates=FOUR if is_smaller else cv.Plate("group", 6))
+        leaves = [cv.Normal("y", own[_rows("g")], tau, plates=ROW)]
+        if is_smaller:
+            leaves.append(cv.Normal("known", 0.5, between, plates=TWO))
+            leaves.append(cv.Normal("known y", _known_rows("of row"), tau, plates=KNOWN_ROW))
+        return cv.Model(*leaves)
+
+    return model, {"y": y, "g": G, "own": _given(values)}, _apart(values, y), ["between", "tau"]
+
+
 def _rates():
     """Rates of counts, with a factor each."""
     y, values = np.random.default_rng(3).poisson(3, size=24), np.array([2.5, 4.0])
@@ -101,7 +118,7 @@ def _rates():
     return model, {"y": y, "g": G, "own": _given(values)}, _apart(values, y), ["spread"]
 
 
-@pytest.mark.parametrize("make", [_groups, _slopes, _rates])
+@pytest.mark.parametrize("make", [_groups, _slopes, _alone, _rates])
 def test_figures_are_those_of_the_smaller_model(make):
     model, data, smaller, names = make()
     found = model(is_smaller=False).fit(data, tol=1e-12, max_iter=2000)
@@ -114,6 +131,62 @@ def test_figures_are_those_of_the_smaller_model(make):
             np.testing.assert_allclose(own, getattr(wanted, figure.__name__)(name), rtol=1e-5, atol=1e-6)
         ends = found.interval(name, 0.9)[:, where] if name == "own" else found.interval(name, 0.9)
         np.testing.assert_allclose(ends, wanted.interval(name, 0.9), rtol=1e-5, atol=1e-6)
+
+
+def test_predictions_are_those_of_the_smaller_model():
+    """They came from the factors, whose intervals are too narrow."""
+    model, data, smaller, _ = _slopes()
+    posterior = model(is_smaller=False).fit(data, tol=1e-12, max_iter=2000)
+    wanted = model(is_smaller=True).fit(smaller, tol=1e-12, max_iter=2000)
+    x = np.array([[1.0, 0.0], [1.0, 2.0]])
+    # its rows of known groups are observed
+    beside = {name: smaller[name] for name in ("known y", "of row")}
+    one, other = (
+        posterior.predict({"g": [0, 5], "x": x})["y"],
+        wanted.predict({"g": [0, 3], "x": x, **beside})["y"],
+    )
+    np.testing.assert_allclose(one.mean, other.mean, rtol=1e-5)
+    np.testing.assert_allclose(one.sd, other.sd, rtol=1e-5)
+    np.testing.assert_allclose(one.interval(0.9), other.interval(0.9), rtol=1e-5)
+
+
+@pytest.mark.parametrize("is_above", [False, True])
+def test_predictions_are_those_of_quadrature(is_above):
+    """Over both precisions; given these all is Normal. The mean of the effects is unknown, or they share no factor."""
+    model, data, *_ = _groups() if is_above else _alone()
+    logs = [(a, b) for a in np.linspace(-4.0, 3.0, 41) for b in np.linspace(-5.0, 5.0, 45)]
+    # rows of a design: of the level, then of the six effects
+    known, mean = ~np.isnan(data["own"]), 0.0 if is_above else 0.5
+    effects = np.eye(7)[1:] - is_above * np.eye(7)[0]
+    design = np.concatenate([np.eye(7)[:1], effects, np.eye(7)[1:][G]])
+    learnt = np.append(True, ~known)
+    said = np.concatenate([[0.0], np.full(6, mean), data["y"]]) - design[:, ~learnt] @ data["own"][known]
+    masses, means, variances = [], [], []
+    for log_tau, log_between in logs:
+        tau, between = np.exp([log_tau, log_between])
+        precision = np.concatenate([[0.1], np.full(6, between), np.full(24, tau)])
+        own = design[:, learnt]
+        joint = (own.T * precision) @ own
+        at = np.linalg.solve(joint, own.T @ (precision * said))
+        squares = precision @ (said - own @ at) ** 2
+        log_density = 0.5 * (np.log(precision).sum() - squares - np.linalg.slogdet(joint)[1])
+        masses.append(log_density + 2.0 * (log_tau + log_between) - tau - between)
+        asked = np.eye(7)[[1, 6]][:, learnt]
+        means.append([*(asked @ at), *data["own"][known]])
+        variances.append(
+            [*np.diagonal(asked @ np.linalg.inv(joint) @ asked.T) + 1.0 / tau, 1.0 / tau, 1.0 / tau]
+        )
+    weights = np.exp(np.array(masses) - max(masses))
+    weights /= weights.sum()
+    mean = weights @ np.array(means)
+    sd = np.sqrt(weights @ (np.array(variances) + (np.array(means) - mean) ** 2))
+    told = model(is_smaller=False).fit(data, tol=1e-12, max_iter=2000).predict({"g": [0, 5, 1, 4]})["y"]
+    np.testing.assert_allclose(told.mean, mean, atol=1e-2)
+    np.testing.assert_allclose(told.sd, sd, rtol=7e-3)
+    below = np.stack(
+        [weights @ ndtr((end - np.array(means)) / np.sqrt(variances)) for end in told.interval(0.9)]
+    )
+    np.testing.assert_allclose(below, np.array([[0.05], [0.95]]) * np.ones(4), atol=3e-3)
 
 
 @pytest.mark.parametrize("uncertainty", ["auto", "second_order", "linear_response", "mean_field"])

@@ -292,6 +292,10 @@ class ClampedFactor(Intervals):
         """Return a distribution for each repetition; at known ones that of another, which must not be read."""
         return self.unknown[np.where(self.is_known, 0, self._numbers)]
 
+    def with_learnt(self, unknown: ExponentialFamily) -> ClampedFactor:
+        """Return the factor with another distribution of the repetitions that are learnt."""
+        return ClampedFactor(unknown, self.known, self.is_known)
+
     def replaced(self, where: AnyArray, others: ExponentialFamily) -> ClampedFactor:
         """Return the factor with ``others``, one for each repetition, at the unknown places of ``where``."""
         rest = ~self.is_known
