@@ -202,6 +202,17 @@ def test_what_is_known_has_no_width(make, uncertainty):
     assert "nan" not in str(posterior.summary())
 
 
+def test_labels_of_groups_that_are_known_have_no_width():
+    component = cv.Plate("component", 2)
+    z = cv.Categorical("z", cv.Dirichlet("weights", [1.0, 1.0]), plates=cv.Plate("group", 6))
+    mean = cv.Normal("mean", [-1.0, 1.0], 0.5, plates=component)
+    model = cv.Model(cv.Normal("y", mean[z[_rows("g")]], 1.5, plates=ROW))
+    y = np.random.default_rng(0).normal(size=24) + np.where(G < 3, -1.0, 1.0)
+    posterior = model.fit({"y": y, "g": G, "z": _given([0, 1])}, seed=0, uncertainty="linear_response")
+    np.testing.assert_array_equal(posterior.mean("z")[IS_KNOWN], np.eye(2))
+    np.testing.assert_array_equal(posterior.sd("z")[IS_KNOWN], 0.0)
+
+
 @pytest.mark.parametrize("place", ["shared", "apart"])
 def test_a_group_without_rows_beside_known_ones(place):
     """It is as wide as a new group: the summary ended with an error."""

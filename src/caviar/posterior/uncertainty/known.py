@@ -331,16 +331,15 @@ def matched(factor: Any, own: Marginals, sd: Array, ends: Ends) -> Marginals:
     """
     own = replace(own, mean=np.asarray(own.mean, dtype=np.float64))
     found = replace(factor.family.matched_marginals(own, sd, ends), part=own.part, is_shared=own.is_shared)
-    is_known = sd == 0
-    if not is_known.any():
+    is_still = sd == 0
+    if not is_still.any():
         return found
-    there = np.nan if own.sd is None else own.mean
+    is_point = factor.learnt is None
     lower, upper = (
-        None if array is None else np.where(is_known, there, array) for array in (found.lower, found.upper)
+        None if array is None else np.where(is_still, np.nan if is_point else own.mean, array)
+        for array in (found.lower, found.upper)
     )
-    return replace(
-        found, sd=sd if own.sd is not None else np.where(is_known, np.nan, sd), lower=lower, upper=upper
-    )
+    return replace(found, sd=np.where(is_still & is_point, np.nan, sd), lower=lower, upper=upper)
 
 
 def ends_of(level: float) -> Ends:
