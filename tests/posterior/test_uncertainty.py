@@ -187,10 +187,9 @@ def test_what_is_known_has_no_interval():
     data = {"x": [1.0, 1.2, 3.0, 2.5], "g": [0, 0, 1, 1], "level": [1.0, np.nan]}
     posterior = cv.Model(x).fit(data, tol=1e-12)
     rows = [row for row in posterior.summary().rows if row.variable == "level"]
-    assert (
-        posterior.interval_remark == "Means, standard deviations and intervals are corrected to second order."
-    )
-    assert np.isnan(rows[0].sd)
+    assert posterior.interval_remark == "Means, standard deviations and intervals are integrated over tau."
+    assert (rows[0].mean, rows[0].sd, rows[0].lower, rows[0].upper) == (1.0, 0.0, 1.0, 1.0)
+    assert "1 to 1" not in str(posterior.summary())
     assert rows[1].sd > 0
 
 

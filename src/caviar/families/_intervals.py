@@ -129,9 +129,10 @@ def _cells_of(own: Marginals, place: tuple[int, ...]) -> tuple[str, ...]:
         np.nan if array is None else float(array[place]) for array in (own.mean, own.sd, own.lower, own.upper)
     )
     at = f"[{', '.join(map(str, place))}]" if place else ""
+    # what is known has neither
     return (
         " ".join(filter(None, (own.part[1:], at))),
         beside(mean, sd),
-        "" if np.isnan(sd) else f"{sd:.4g}",
-        "" if np.isnan(lower) else f"{lower:.4g} to {upper:.4g}",
+        "" if np.isnan(sd) or sd == 0 else f"{sd:.4g}",
+        "" if np.isnan(lower) or sd == 0 else f"{lower:.4g} to {upper:.4g}",
     )

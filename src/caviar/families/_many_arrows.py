@@ -9,6 +9,9 @@ and the variances are the diagonals of :math:`S^{-1}` and :math:`D^{-1} + T S^{-
 
 Numbers u that do not count have nothing observed below them: the natural parameters have their densities given the
 others, which integrate to one. So the log-partition of the others is A less that of u where the others are 0.
+
+Of numbers k that are known at the values v, the others have :math:`h_u - P_{uk} v` in the place of :math:`h_u`, and
+:math:`h_k' v - \tfrac12 v' P_{kk} v` is added to the log-partition. A known number is kept beside them, by itself.
 """
 
 from __future__ import annotations
@@ -45,10 +48,14 @@ class ManyArrows:
         Which numbers there are, and which of them appear together.
     counts
         Which numbers are in the log-partition, (d,). Nothing of the others is known but their densities given these.
+    values
+        Of all numbers, (d,), of which those count that the layout says are known.
     """
 
-    def __init__(self, layout: CoupledLayout, counts: AnyArray) -> None:
+    def __init__(self, layout: CoupledLayout, counts: AnyArray, values: Array) -> None:
         first, second = (np.concatenate(each) for each in zip(*layout.pairs_of_statistics(), strict=True))
+        known = np.zeros(layout.pattern.size, dtype=bool) if layout.known is None else layout.known
+        self._known, self._values = known, np.where(known, values, 0.0)
         sizes = [count * width for count, width in layout.pattern.parts]
         largest = max(range(len(sizes)), key=lambda part: layout.pattern.parts[part])
         self._own = layout.place(largest)
@@ -61,13 +68,27 @@ class ManyArrows:
         where[self._own], where[self._rest] = np.arange(sizes[largest]), np.arange(len(self._rest))
         is_linear, is_own = second < 0, ~others
         i, j, width, n_rest = where[first], where[second], self._width, len(self._rest)
+        # of a number by itself the second is -1, the last
+        learnt = ~known[first] & (is_linear | ~known[second])
         own, crossed = is_own[first] & is_own[second], is_own[first] != is_own[second]
         rows, columns = np.where(is_own[first], i, j), np.where(is_own[first], j, i)
         among = ~is_linear & ~is_own[first] & ~is_own[second]
-        self._linear = _added(is_linear, first, self._size)
-        self._blocks = _added(~is_linear & own, i * width + j % width, sizes[largest] * width)
-        self._between = _added(~is_linear & crossed, rows * n_rest + columns, sizes[largest] * n_rest)
-        self._square = _added(among, i * n_rest + j, n_rest * n_rest)
+        self._linear = _added(is_linear & learnt, first, self._size)
+        for one, other in ((first, second), (second, first)):
+            met = ~is_linear & ~known[one] & known[other]
+            self._linear += _added(met, one, self._size, self._values[other])
+        self._among_known = np.concatenate(
+            [np.ravel(own) for own in layout.statistics_of_numbers(self._values)]
+        )
+        self._blocks = _added(~is_linear & own & learnt, i * width + j % width, sizes[largest] * width)
+        self._between = _added(
+            ~is_linear & crossed & learnt, rows * n_rest + columns, sizes[largest] * n_rest
+        )
+        self._square = _added(among & learnt, i * n_rest + j, n_rest * n_rest)
+        self._units = (
+            _units(known[self._own].reshape(-1, width)),
+            np.diag(known[self._rest].astype(np.float64)),
+        )
 
     @property
     def operations(self) -> float:
@@ -89,14 +110,15 @@ class ManyArrows:
     @np.errstate(all="ignore")
     def _at(self, natural: Array) -> Moments:
         n, width, n_rest = len(natural), self._width, len(self._rest)
-        linear = natural @ self._linear
+        linear = natural @ self._linear + self._values
         blocks = -(natural @ self._blocks).reshape(n, -1, width, width)
         between = -(natural @ self._between).reshape(n, -1, width, n_rest)
         square = -(natural @ self._square).reshape(n, n_rest, n_rest)
+        of_own, of_rest = self._units
         whole = _Arrow(
-            blocks + blocks.swapaxes(-1, -2),
+            blocks + blocks.swapaxes(-1, -2) + of_own,
             between,
-            square + square.swapaxes(1, 2),
+            square + square.swapaxes(1, 2) + of_rest,
             linear[:, self._own].reshape(n, -1, width, 1),
             linear[:, self._rest, None],
         )
@@ -107,6 +129,9 @@ class ManyArrows:
         mean, variance = np.empty((2, n, self._size))
         mean[:, self._rest], variance[:, self._rest] = rest, of_rest
         mean[:, self._own], variance[:, self._own] = own, of_own
+        if self._known.any():
+            log_partition = log_partition + natural @ self._among_known
+            variance[:, self._known] = 0.0
         return Moments(log_partition, mean, variance)
 
 
@@ -162,7 +187,13 @@ def _roots(blocks: Array) -> Array:
         return lower_roots(blocks.reshape(-1, *blocks.shape[-2:])).reshape(blocks.shape)
 
 
-def _added(chosen: AnyArray, places: AnyArray, size: int) -> csr_array:
-    """Return the matrix that adds the chosen ones of p numbers at places, (p, size)."""
+def _units(known: AnyArray) -> Array:
+    """Return the blocks that are 1 on the diagonal for known numbers (L, q), and 0 elsewhere, (L, q, q)."""
+    return known[:, :, None] * np.eye(known.shape[1])
+
+
+def _added(chosen: AnyArray, places: AnyArray, size: int, weights: Array | None = None) -> csr_array:
+    """Return the matrix that adds the chosen ones of p numbers, times their weights, at places, (p, size)."""
     which = np.flatnonzero(chosen)
-    return csr_array((np.ones(len(which)), (which, places[which])), shape=(len(chosen), size))
+    own = np.ones(len(which)) if weights is None else weights[which]
+    return csr_array((own, (which, places[which])), shape=(len(chosen), size))

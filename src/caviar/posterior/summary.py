@@ -97,12 +97,13 @@ class Summary:
         """Yield the header and the rows as text."""
         yield ("variable", "at", "mean", "sd", f"{100 * self.level:g}% interval")
         for number, row in enumerate(self.rows):
-            interval = "" if np.isnan(row.lower) else f"{row.lower:.4g} to {row.upper:.4g}"
+            # what is known has neither
+            interval = "" if np.isnan(row.lower) or row.sd == 0 else f"{row.lower:.4g} to {row.upper:.4g}"
             yield (
                 row.variable,
                 row.index,
                 beside(row.mean, row.sd),
-                "" if np.isnan(row.sd) else f"{row.sd:.4g}",
+                "" if np.isnan(row.sd) or row.sd == 0 else f"{row.sd:.4g}",
                 interval,
             )
             last = number + 1 == len(self.rows) or self.rows[number + 1].variable != row.variable

@@ -79,9 +79,11 @@ class Apart:
 
     @property
     def _have_densities(self) -> bool:
-        """Whether no global is a point, known in part, or a label."""
+        """Whether no global is a point or a label, and none of the known ones came with the data in part."""
         return all(
-            factor.learnt is factor and (own.members or own.family.transforms)
+            factor.learnt is not None
+            and (own.members or own.family.transforms)
+            and (factor.learnt is factor or own not in self._known)
             for own, factor in self._state.q.items()
         )
 
@@ -154,7 +156,7 @@ class GivenByPasses(Apart):
 
     def __init__(self, state: AscentState, names: Collection[str]) -> None:
         super().__init__(state, names)
-        self._means = figures_of({own: state.q[own] for own in self._others})[0]
+        self._means = figures_of(state.problem, {own: state.q[own] for own in self._others})[0]
         self._session = state.rows.executor.session
 
     def fit_at(self, statistics: Mapping[str, Statistics], beside: Passed | None) -> Passed:
@@ -214,7 +216,7 @@ class GivenByPasses(Apart):
             elbo += known + sum(values_of(linear, arrays))
             base = zip(statistics[variable.name], self._state.q[variable].base_measure, strict=True)
             elbo += sum(share * float(np.sum(value)) for value, share in base if share)
-        means, sds = figures_of({own: q[own] for own in self._others})
+        means, sds = figures_of(self._state.problem, {own: q[own] for own in self._others})
         return Passed(elbo, {name: own - self._means[name] for name, own in means.items()}, sds, arrays, q)
 
 
@@ -296,16 +298,20 @@ def has_one_mode(problem: Problem) -> bool:
 
 def variances_of(state: AscentState) -> dict[str, Array]:
     """Return the variances of all entries of all globals under their factors, by name, (G,)."""
-    return {name: sd**2 for name, sd in figures_of(state.q)[1].items()}
+    return {name: sd**2 for name, sd in figures_of(state.problem, state.q)[1].items()}
 
 
-def figures_of(factors: Mapping[Variable, Any]) -> tuple[dict[str, Array], dict[str, Array]]:
+def figures_of(
+    problem: Problem, factors: Mapping[Variable, Any]
+) -> tuple[dict[str, Array], dict[str, Array]]:
     """Return means and standard deviations of all entries of variables, by name."""
     means, sds = {}, {}
     for variable, factor in factors.items():
         own = {variable.name: factor}
         if variable.members:
-            own = factor.marginals
+            own = {
+                each.name: problem.with_known(each, factor.marginals[each.name]) for each in variable.members
+            }
         for name, each in own.items():
             parts = each.entry_marginals((0.05, 0.95))
             means[name] = np.concatenate([np.ravel(part.mean) for part in parts])

@@ -8,8 +8,9 @@ their optimum, the ELBO is
     + \sum_j \left[ A_j(\hat\eta_j + \Delta\eta_j) - A_j(\hat\eta_j) - \Delta\eta_j' \hat t_j \right]
 
 with the natural parameters :math:`\hat\eta` of all updates at the fit, their changes :math:`\Delta\eta`, entropies H
-and log-partitions A. The other factors must not meet in a term. Then they are independent given :math:`\theta`, and
-this is the exact log density of the data and :math:`\theta`.
+and log-partitions A, of what comes with the data the statistics times :math:`\eta`. The other factors must not meet in
+a term. Then they are independent given :math:`\theta`, and this is the exact log density of the data and
+:math:`\theta`.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ import numpy as np
 from ..._errors import ModelError
 from ..._typing import AnyArray, Array, Statistics
 from ...families._many_arrows import ManyArrows
+from ...families._marginals import Marginals
 from ...families.coupled_normals import CoupledLayout
 from ...language import Variable
 from ..ascent.problem import Factors
 from ..ascent.state import AscentState
+from ..binding.clamped.factor import ClampedFactor
 from ..evaluation.given_by_passes import Apart, Fits, GivenByPasses, Passed, has_one_mode
 from .expectations import correction_of_expectations
 from .factors import flat
@@ -39,6 +42,9 @@ from .solutions.solution import FLAT
 
 _MOST_STATISTICS = 20_000
 """Of all globals: their changes at all values are held together."""
+
+_ENDS = (0.05, 0.95)
+"""Of intervals that are not looked at."""
 
 _OF_STATISTIC = 20.0
 """Operations that a change of a statistic is worth."""
@@ -63,7 +69,9 @@ class Given(Apart):
         layouts = {own: own.family for own in self._others if isinstance(own.family, CoupledLayout)}
         counts = {variable: self._counts(variable, layout) for variable, layout in layouts.items()}
         self._have_rows = all(own.all() for own in counts.values())
-        self._arrows = {own: ManyArrows(layout, counts[own]) for own, layout in layouts.items()}
+        self._arrows = {
+            own: ManyArrows(layout, counts[own], state.q[own].mean_of_all) for own, layout in layouts.items()
+        }
 
     @cached_property
     def _forecasts(self) -> Multilinear | None:
@@ -82,9 +90,6 @@ class Given(Apart):
         if problem.factors or not self._terms.are_bilinear or self._n_statistics > _MOST_STATISTICS:
             return False
         if not self._have_densities:
-            return False
-        if any(problem.bound.of(own).clamped for each in problem.order for own in each.members or (each,)):
-            # the others given known repetitions are not at these natural parameters
             return False
         if any(own.members and own not in self._arrows for own in problem.order):
             return False
@@ -152,12 +157,19 @@ class Given(Apart):
                 {name: found.mean[:, place] for name, place in places.items()},
                 {name: np.sqrt(found.variance[:, place]) for name, place in places.items()},
             )
-        member: Any = variable.family.from_natural(tuple(natural))
-        parts = member.entry_marginals((0.05, 0.95))
+        factor, clamped = self._state.q[variable], self._state.problem.bound.of(variable).clamped
+        learnt = natural if clamped is None else tuple(eta[:, ~clamped.is_known] for eta in natural)
+        member: Any = variable.family.from_natural(tuple(learnt))
+        log_partition = np.reshape(member.log_partition, (n, -1)).sum(axis=1)
+        parts = member.entry_marginals(_ENDS)
+        if clamped is not None:
+            came = zip(factor.statistics_of_known, natural, strict=True)
+            log_partition += sum(_products(own, eta) for own, eta in came)
+            parts = _with_known(factor, parts)
         means, sds = (
             {variable.name: flat([getattr(own, figure) for own in parts], n)} for figure in ("mean", "sd")
         )
-        return _Other(np.reshape(member.log_partition, (n, -1)).sum(axis=1), means, sds)
+        return _Other(log_partition, means, sds)
 
 
 class GivenInRows(GivenByPasses):
@@ -216,6 +228,15 @@ class GivenInRows(GivenByPasses):
             columns = np.concatenate([entries.columns(name) for name in found.sds], axis=1)
             correction = correction_of_expectations(matrix, columns)
         return found._replace(log_density=found.log_density + correction, sds=sds)
+
+
+def _with_known(factor: ClampedFactor, parts: Sequence[Marginals]) -> list[Marginals]:
+    """Return n figures of all repetitions, from those of the learnt ones."""
+    pairs = zip(parts, factor.known.entry_marginals(_ENDS), strict=True)
+    return [
+        Marginals(factor.laid_out(own.mean, known.mean, 1), factor.laid_out(own.sd, 0.0, 1))
+        for own, known in pairs
+    ]
 
 
 def _at_keys(

@@ -67,6 +67,8 @@ def _probed(derivative: Derivative, variable: Variable, factor: CoupledNormals) 
     layout, mean = factor.layout, factor.mean_of_all
     noise = np.random.default_rng(0).standard_normal((len(mean), n_probes(len(mean))))
     deviations = factor.precision.drawn(noise)
+    if factor.known is not None:
+        deviations[factor.known] = 0.0
     # of statistics, the odd part in the deviation
     changes = np.stack(
         [

@@ -67,7 +67,8 @@ def shapes_of(
             continue
         shape = _shape(factors[name], means[name] + shifts[:n], fits.sds[name][:n], own)
         if not _is_of_family(factors[name], means[name] + own @ shifts[:n], sds[name], shape):
-            found[name] = shape
+            # what is known has no width
+            found[name] = np.where(sds[name][:, None] > 0, shape, 0.0)
     return found
 
 
@@ -90,7 +91,7 @@ def _is_of_family(factor: Any, means: Array, sds: Array, shape: Array) -> bool:
     for level in _LEVELS:
         of_family = _quantiles(factor, means[None], sds[None], np.array([level]))[0] - means
         of_mixture = np.array([np.interp(logit(level), LOGITS, own) for own in shape])
-        if (np.abs(of_family - of_mixture) > _NEARLY * sds).any():
+        if (np.abs(of_family - of_mixture) > _NEARLY * sds)[sds > 0].any():
             return False
     return True
 

@@ -179,10 +179,7 @@ class Drawn(Corrected):
         for own in found:
             stop = start + np.size(own.mean)
             lower, upper = at_ends(self.shapes[name][start:stop], ends, own.mean)
-            is_known = np.isnan(np.asarray(own.sd, dtype=np.float64))
-            parts.append(
-                replace(own, lower=np.where(is_known, np.nan, lower), upper=np.where(is_known, np.nan, upper))
-            )
+            parts.append(replace(own, lower=lower, upper=upper))
             start = stop
         return parts
 
@@ -233,9 +230,12 @@ class Drawn(Corrected):
             before = _entries(parts, [own.mean for own in parts])
             shifts[name], sds[name] = weighted.mean - before, weighted.sd
             shapes[name] = (weighted.quantile(expit(LOGITS)) - weighted.mean).T
+            within = _entries(parts, [own.sd for own in parts])
+            known = within == 0
+            shifts[name][known], sds[name][known], shapes[name][known] = 0.0, 0.0, 0.0
             if not keeps_left:
                 continue
-            left = np.abs(shown.sds[name] / _entries(parts, [own.sd for own in parts]) - 1.0) <= _LEFT
+            left = np.abs(shown.sds[name] - within) <= _LEFT * within
             mean, shape = _figures(shown, name, factors[name])
             shifts[name][left] = (mean - before)[left]
             sds[name][left], shapes[name][left] = shown.sds[name][left], shape[left]

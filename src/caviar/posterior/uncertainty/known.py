@@ -325,17 +325,21 @@ def _check_numbers(what: str, found: Any, factors: Mapping[str, Any]) -> None:
 
 
 def matched(factor: Any, own: Marginals, sd: Array, ends: Ends) -> Marginals:
-    """Return the intervals of entries of a factor with other standard deviations; known entries are unchanged."""
+    """Return the intervals of entries of a factor with other standard deviations; known entries have no width.
+
+    Points that respond to nothing have a mean only.
+    """
     own = replace(own, mean=np.asarray(own.mean, dtype=np.float64))
     found = replace(factor.family.matched_marginals(own, sd, ends), part=own.part, is_shared=own.is_shared)
-    is_known = (sd == 0) & (True if own.sd is None else np.isnan(own.sd))
-    if not is_known.any():
+    is_still = sd == 0
+    if not is_still.any():
         return found
-    hidden = {
-        name: None if array is None else np.where(is_known, np.nan, array)
-        for name, array in (("sd", found.sd), ("lower", found.lower), ("upper", found.upper))
-    }
-    return replace(found, **hidden)
+    is_point = factor.learnt is None
+    lower, upper = (
+        None if array is None else np.where(is_still, np.nan if is_point else own.mean, array)
+        for array in (found.lower, found.upper)
+    )
+    return replace(found, sd=np.where(is_still & is_point, np.nan, sd), lower=lower, upper=upper)
 
 
 def ends_of(level: float) -> Ends:

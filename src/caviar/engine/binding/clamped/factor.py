@@ -227,12 +227,16 @@ class ClampedFactor(Intervals):
         """Probabilities of labels, 0 and 1 where known."""
         return self.laid_out(self.unknown.probabilities, self.known.expected_statistics[0])  # type: ignore[attr-defined]
 
+    def covariance_of_value(self) -> Array:
+        """Return the covariances of the entries of a value of each repetition, 0 where known."""
+        return self.laid_out(self.unknown.covariance_of_value(), 0.0)
+
     def entropy_about_base(self) -> Array:
         """Return the entropy of each repetition about the base measure, 0 where known."""
         return self.laid_out(self.unknown.entropy_about_base(), 0.0)
 
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
-        """Return the figures of every entry of a value; of what is known the value alone."""
+        """Return the figures of every entry of a value: 0 and no width of what is known."""
         known = self.known.entry_marginals(ends)
         if isinstance(self.unknown, Categorical):
             # those of labels are of their probabilities
@@ -241,8 +245,12 @@ class ClampedFactor(Intervals):
 
     def _figures(self, unknown: Marginals, known: Marginals) -> Marginals:
         sd, lower, upper = (
-            None if array is None else self.laid_out(array, np.nan)
-            for array in (unknown.sd, unknown.lower, unknown.upper)
+            None if array is None else self.laid_out(array, of_known)
+            for array, of_known in (
+                (unknown.sd, 0.0),
+                (unknown.lower, known.mean),
+                (unknown.upper, known.mean),
+            )
         )
         return Marginals(self.laid_out(unknown.mean, known.mean), sd, lower, upper, unknown.part)
 
@@ -283,6 +291,10 @@ class ClampedFactor(Intervals):
     def everywhere(self) -> ExponentialFamily:
         """Return a distribution for each repetition; at known ones that of another, which must not be read."""
         return self.unknown[np.where(self.is_known, 0, self._numbers)]
+
+    def with_learnt(self, unknown: ExponentialFamily) -> ClampedFactor:
+        """Return the factor with another distribution of the repetitions that are learnt."""
+        return ClampedFactor(unknown, self.known, self.is_known)
 
     def replaced(self, where: AnyArray, others: ExponentialFamily) -> ClampedFactor:
         """Return the factor with ``others``, one for each repetition, at the unknown places of ``where``."""

@@ -95,7 +95,7 @@ def over_precisions(posterior: Any) -> OverPrecisions | None:
     if posterior._local or posterior._evaluator.prior is not None:
         return None
     factors = posterior._independent
-    coefficients = coefficients_of(posterior.model, factors)
+    coefficients = coefficients_of(posterior.model, factors, posterior._factors)
     if coefficients is None or not coefficients.matter(factors):
         return None
     shown = posterior._shown_as("auto")

@@ -6,6 +6,8 @@ say. So those of the fit tell them at any other values,
 
 .. math:: \eta(\tau, \Lambda) = \eta_0(\Lambda) + \frac{\tau}{\mathrm E_q[\tau]}
           \bigl(\hat\eta - \eta_0(\mathrm E_q[\Lambda])\bigr).
+
+Where some of them are known, :math:`\eta` and :math:`\eta_0` are those of the others given these.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ import numpy as np
 
 from .... import families
 from ...._typing import Statistics
+from ....engine.binding.clamped.factor import ClampedFactor
+from ....families._known_numbers import given_known
 from ....families._shared import SharedFactor
 from ....families.coupled_normals import CoupledNormals
 from ....language import Constant, Data, Gamma, Node, Normal, Variable
@@ -45,18 +49,23 @@ class Coefficients:
         Name of each precision that they depend on -> its mean; that of the noise is the last.
     noise
         Name of the precision of the noise; None if it is known.
+    marginals
+        The factors of the posterior by the names of variables, which say what is known.
     """
 
     factors: Mapping[str, Any]
     variables: Mapping[str, Sequence[Variable]]
     means: Mapping[str, Any]
     noise: str | None
+    marginals: Mapping[str, Any]
 
     @property
     def n_numbers(self) -> int:
         """How many numbers they are."""
-        own = (each for name, factor in self.factors.items() for each in _marginals(name, factor).values())
-        return sum(int(np.size(each.mean)) for each in own)
+        own = [factor.learnt for factor in self.factors.values()]
+        known = [each.known for each in own if isinstance(each, CoupledNormals) and each.known is not None]
+        numbers = sum(int(np.size(part.mean)) for each in own for part in each.entry_marginals((0.05, 0.95)))
+        return numbers - sum(map(np.count_nonzero, known))
 
     def at(self, known: Mapping[str, Any]) -> dict[str, Any]:
         """Return the factors given values of the precisions, see the head of this file."""
@@ -65,8 +74,15 @@ class Coefficients:
         for name, factor in self.factors.items():
             parts = zip(self._priors[name](known), self._of_rows[name], strict=True)
             own = factor.family.from_natural(tuple(prior + ratio * rows for prior, rows in parts))
-            found |= {name: own, **_marginals(name, own)}
+            found[name] = own if factor.learnt is factor else factor.with_learnt(own)
+            if isinstance(own, SharedFactor):
+                found |= {each: self._beside_known(each, part) for each, part in own.marginals.items()}
         return found
+
+    def _beside_known(self, name: str, marginal: Any) -> Any:
+        """Return the marginal of a variable, with its known repetitions at their values."""
+        before = self.marginals[name]
+        return marginal if before.learnt is before else before.with_learnt(marginal[~before.is_known])
 
     def matter(self, precisions: Mapping[str, Any]) -> bool:
         """Whether a precision has so few degrees of freedom that predictions are wider if it is integrated.
@@ -86,7 +102,8 @@ class Coefficients:
         found = {}
         for name, factor in self.factors.items():
             prior = self._priors[name](self.means)
-            found[name] = tuple(own - other for own, other in zip(factor.natural, prior, strict=True))
+            natural = factor.learnt.natural
+            found[name] = tuple(own - other for own, other in zip(natural, prior, strict=True))
         return found
 
     @cached_property
@@ -101,28 +118,52 @@ def _prior_of(
     factor: Any, variables: Sequence[Variable], known: Mapping[str, Any]
 ) -> Callable[[Mapping[str, Any]], Statistics]:
     if isinstance(factor, CoupledNormals):
-        return JointPrior(factor.layout, variables, known).natural
+        joint = JointPrior(factor.layout, variables, known)
+        came = factor.known
+        if came is None:
+            return joint.natural
+        return lambda known: given_known(factor.layout, joint.natural(known), came, factor.mean_of_all)
     if any(variable.is_flat for variable in variables):
-        nothing = tuple(np.zeros_like(eta) for eta in factor.natural)
+        nothing = tuple(np.zeros_like(eta) for eta in factor.learnt.natural)
         return lambda _: nothing
 
     def natural(known: Mapping[str, Any]) -> Statistics:
         own = [conditional(variable, known) for variable in variables]
-        return (factor.family.independent(own) if isinstance(factor, SharedFactor) else own[0]).natural
+        if isinstance(factor, SharedFactor):
+            return factor.family.independent(own).natural
+        return own[0].natural if factor.learnt is factor else _at(own[0].natural, factor)
 
     return natural
 
 
-def coefficients_of(model: Any, factors: Mapping[str, Any]) -> Coefficients | None:
+def _at(natural: Statistics, factor: ClampedFactor) -> Statistics:
+    """Return the natural parameters of the learnt repetitions."""
+    shapes = (eta.shape[1:] for eta in factor.unknown.natural)
+    return tuple(
+        np.broadcast_to(eta, (*factor.batch_shape, *shape))[~factor.is_known]
+        for eta, shape in zip(natural, shapes, strict=True)
+    )
+
+
+def coefficients_of(
+    model: Any, factors: Mapping[str, Any], marginals: Mapping[str, Any]
+) -> Coefficients | None:
     """Return the factors of what the rows depend on beside the noise.
 
-    None if these have not all the same noise, if some of the coefficients are known, or if a prior has another unknown
-    than a precision and the numbers that share its factor.
+    None if these have not all the same noise, or if a prior has another unknown than a precision and the numbers that
+    share its factor.
+
+    Parameters
+    ----------
+    factors, marginals
+        Of the globals by name, independent ones and those of single variables.
     """
     noise = _noise_of(model.leaves)
     if noise is None:
         return None
     above = _above(model.leaves, noise)
+    # in the fit its value came with the data
+    noise = {name for name in noise if name in factors}
     precisions, depends = dict[str, Any](), dict[str, set[str]]()
     for variable in above.values():
         depends[variable.name] = set[str]()
@@ -143,12 +184,14 @@ def coefficients_of(model: Any, factors: Mapping[str, Any]) -> Coefficients | No
         names = factor.names if isinstance(factor, SharedFactor) else [name]
         if above.keys().isdisjoint(names):
             continue
-        is_whole = above.keys() >= set(names) and factor.learnt is factor and not _is_known_in_part(factor)
+        is_whole = above.keys() >= set(names) and factor.learnt is not None
         if not is_whole or any(not depends[own] <= set(names) for own in names):
             return None
         found[name], stated[name] = factor, [above[own] for own in names]
     means = {name: own.mean for name, own in precisions.items()}
-    return Coefficients(found, stated, means, next(iter(noise), None)) if found and means else None
+    if not found or not means:
+        return None
+    return Coefficients(found, stated, means, next(iter(noise), None), marginals)
 
 
 def _noise_of(leaves: Sequence[Variable]) -> set[str] | None:
@@ -176,11 +219,3 @@ def _above(leaves: Sequence[Variable], noise: Collection[str]) -> dict[str, Vari
 def _unknown(variable: Variable) -> list[Node]:
     """Return what a variable depends on, without constants."""
     return [own for own in variable.drawn_given if not isinstance(own, Constant)]
-
-
-def _is_known_in_part(factor: Any) -> bool:
-    return isinstance(factor, SharedFactor) and factor.family.learnt_entries() is not None
-
-
-def _marginals(name: str, factor: Any) -> dict[str, Any]:
-    return factor.marginals if isinstance(factor, SharedFactor) else {name: factor}
