@@ -99,6 +99,7 @@ def test_other_files_are_refused_and_stay(content, tmp_path):
     assert "choose another path" in refusal(path)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_saved_model_is_no_checkpoint_and_a_checkpoint_no_saved_model(tmp_path, standing):
     mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(DATA["x"])
     mixture.save(tmp_path / "m.caviar")

@@ -140,6 +140,7 @@ def test_a_table_is_printed_and_shown_again(run, fit_command, saved):
     assert document["components"] == json.loads(run(*fit_command, "-q", "--json").stdout)["components"]
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_rows_have_labels_probabilities_and_densities(run, saved, penguins, tmp_path):
     run("predict", saved, penguins, "-o", tmp_path / "out.parquet")
     written = read_table(tmp_path / "out.parquet")
@@ -324,6 +325,7 @@ def test_the_same_command_goes_on_from_its_checkpoint(run, fit_command, tmp_path
     assert json.loads(first.stdout)["elbo"] == json.loads(again.stdout)["elbo"]
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_other_posteriors_are_shown_as_they_were_stated(run, tmp_path):
     data = {name: ARRAYS[name] for name in NUMBERS}
     obs, component = cv.Plate("obs"), cv.Plate("component", 2)

@@ -42,6 +42,7 @@ def test_the_fit_is_that_of_the_estimator(model):
     np.testing.assert_allclose(loaded.transition_, mine.transition_)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_predictions_are_paths_and_probabilities_by_sequence(run, model, days, tmp_path):
     assert run("predict", model, days, "-o", tmp_path / "out.csv").exit_code == 0
     written, hmm = read_table(tmp_path / "out.csv"), cv.load(model)
@@ -77,6 +78,7 @@ def test_show_and_sample(run, model):
     assert len(drawn) == 4
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_column_of_words(run, days, tmp_path):
     arguments = (
         "--model",
@@ -146,6 +148,7 @@ def test_rows_of_a_sequence_that_do_not_follow_each_other_are_refused(run, days)
     assert "must follow each other; sort them" in result.stderr
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_other_models_have_no_steps_ahead(run, days, tmp_path):
     run("fit", days, "--columns", "x", "-o", tmp_path / "m.caviar", "-q")
     result = run("predict", tmp_path / "m.caviar", days, "--ahead", 2, "-o", "-")

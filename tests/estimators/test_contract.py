@@ -34,6 +34,7 @@ class LabelledWhereKnown(cv.GaussianMixture):
         return super()._rows_to_fit(X, y, *others, reset=reset)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.thinned(24)
 @parametrize_with_checks(
     [

@@ -22,6 +22,7 @@ def known(value, fixed):
     return value[~np.isnan(fixed)]
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.thinned(5)
 @pytest.mark.parametrize("structure", ALL)
 @pytest.mark.parametrize("what", ["weights", "means", "covariances", "all"])
