@@ -72,7 +72,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """In `make test` be lean: one guess for tests that do not concern starts, and few draws of checks of models."""
     place, is_whole = item.nodeid.removeprefix("tests/"), thinning.is_whole
-    starts = nullcontext() if is_whole or not begins_anywhere(place) else lean_starts()
+    starts = nullcontext() if is_whole or not begins_anywhere(item) else lean_starts()
     kit = nullcontext() if is_whole or place.startswith(THE_KIT_ITSELF) else lean_kit()
     with starts, kit:
         return (yield)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import lean_starts
 import pytest
@@ -110,14 +111,26 @@ def test_amounts_are_those_of_the_run(monkeypatch):
     assert thinning.amount(3, 9) == 9
 
 
-@pytest.mark.parametrize("place", [*lean_starts.PLACES, *lean_starts.STARTS_OF_USERS])
-def test_tests_that_begin_from_one_guess_are_there(place):
-    """A misspelt exception would begin from one guess in silence."""
-    name, _, test = place.partition("::")
-    found = list(Path(lean_starts.__file__).parent.glob(f"{name.removesuffix('.py')}*"))
-    assert found
-    assert not test or any(f"def {test}" in path.read_text(encoding="utf-8") for path in found)
-    assert lean_starts.begins_anywhere(place) == (place in lean_starts.PLACES)
+@pytest.mark.parametrize("folder", lean_starts.FOLDERS)
+def test_folders_whose_tests_begin_from_one_guess_are_there(folder):
+    assert (Path(lean_starts.__file__).parent / folder).is_dir()
+
+
+@pytest.mark.parametrize(
+    ("place", "marks", "expected"),
+    [
+        ("tests/oracles/test_a.py", (), True),
+        ("tests/oracles/test_a.py", ("starts_of_users",), False),
+        ("tests/starts/test_a.py", (), False),
+        ("tests/estimators/test_a.py", ("first_guess",), True),
+        ("tests/estimators/test_a.py", ("first_guess", "starts_of_users"), False),
+    ],
+)
+def test_tests_begin_from_one_guess_by_their_folder_and_marks(place, marks, expected):
+    item = SimpleNamespace(
+        nodeid=f"{place}::test_b", get_closest_marker=lambda name: name if name in marks else None
+    )
+    assert lean_starts.begins_anywhere(item) is expected
 
 
 def fitted():

@@ -18,6 +18,8 @@ from caviar.fitting import checkpointing
 from caviar.storage import read_checkpoint, write_checkpoint
 from checkpoint.comparing import Broken, after, assert_same_bits
 
+pytestmark = pytest.mark.first_guess
+
 CASE = CASES["joint"]
 DATA = CASE.draw(np.random.default_rng(1), 120)
 KNOWN = {"max_iter": 12, "tol": 0.0, "n_restarts": 2}

@@ -11,7 +11,7 @@ import pytest
 
 from caviar.data import write_table
 
-pytestmark = pytest.mark.usefixtures("figures_of_factors")
+pytestmark = [pytest.mark.usefixtures("figures_of_factors"), pytest.mark.starts_of_users]
 
 OPTIONS = ("-k", 6, "--restarts", 2, "--tol", 0, "--max-iter", 40, "--threads", 1)
 

@@ -8,10 +8,13 @@ import caviar as cv
 from caviar.estimators._mixture import MixtureEstimator
 
 # the checks fit with at most five iterations, so most end before the objective has settled
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*max_iter passes:sklearn.exceptions.ConvergenceWarning",
-    "ignore::sklearn.exceptions.SkipTestWarning",
-)
+pytestmark = [
+    pytest.mark.filterwarnings(
+        "ignore:.*max_iter passes:sklearn.exceptions.ConvergenceWarning",
+        "ignore::sklearn.exceptions.SkipTestWarning",
+    ),
+    pytest.mark.first_guess,
+]
 
 
 OTHER_STRUCTURES = ("tied", "diag", "spherical", "unit")

@@ -14,6 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 FAITHFUL = cv.datasets.load_faithful().values
 ESTIMATORS = [cv.GaussianMixture, cv.BayesianGaussianMixture]
 

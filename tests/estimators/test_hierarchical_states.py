@@ -10,6 +10,8 @@ import pytest
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 RNG = np.random.default_rng(0)
 PATH = np.repeat([0, 1, 2, 0, 2, 1], 20)
 X = RNG.poisson(np.array([[2.0, 20.0], [10.0, 2.0], [30.0, 30.0]])[PATH])
