@@ -9,6 +9,8 @@ from scipy.sparse import csr_array, save_npz
 import caviar as cv
 from caviar.data import write_table
 
+pytestmark = pytest.mark.usefixtures("figures_of_factors")
+
 RNG = np.random.default_rng(0)
 STATES = np.arange(90) // 15 % 2
 DAYS = {
@@ -123,7 +125,6 @@ def test_posteriors_of_stated_models_pass(run, stated, name):
     assert [own["name"] for own in document["checks"]] == ["ascent", "stationarity", "saddle", "elbo"]
 
 
-@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize("kind", ["categories", "binary"])  # the others are looked at more closely below
 def test_the_model_is_that_of_the_fit(run, folder, saved, seen, kind):
     done = run("check", saved(kind), folder / FITS[kind][0], "--rows", 40, "--json", "--seed", 3)
@@ -134,7 +135,6 @@ def test_the_model_is_that_of_the_fit(run, folder, saved, seen, kind):
     assert seen["seed"] == 3
 
 
-@pytest.mark.usefixtures("figures_of_factors")
 def test_sequences_stay_together(run, folder, saved, seen):
     done = run("check", saved("hmm"), folder / "days.csv", "--rows", 40)
     assert "checking on 40 of 90 rows; in 2 sequences" in done.stderr
@@ -168,7 +168,6 @@ def test_pupils_are_chosen_with_their_schools(run, folder, saved, seen):
     assert "the data lack columns points, hours, school of the formula" in refused.stderr
 
 
-@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize("name", ["words.csv", "words.npz"])
 def test_words_of_documents_are_taken_one_by_one(run, folder, saved, seen, name):
     done = run("check", saved("topics"), folder / name, "--rows", 10)
@@ -199,7 +198,6 @@ def test_many_words_are_thinned():
     assert len(document) == 2_000
 
 
-@pytest.mark.usefixtures("figures_of_factors")
 def test_rows_of_a_stated_model_are_chosen_at_random(run, stated, seen):
     done = run("check", stated / "regression.caviar", stated / "regression.csv", "--rows", 30)
     assert "checking on 30 of 80 rows; 2 rows with missing entries are left out" in done.stderr

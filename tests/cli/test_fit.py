@@ -276,6 +276,7 @@ def test_an_impossible_number_of_components_is_refused(run, eruptions, component
     assert "a whole number of at least 1, or auto" in result.stderr
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_missing_entries_are_integrated_out_and_told(run, tmp_path):
     rows = ["a,b", *(f"{a},{b}" for a, b in X[:60].tolist())]
     rows[3], rows[9] = "3.5,", ",70"

@@ -71,6 +71,7 @@ def test_a_report_is_a_page(run, model, tmp_path):
     assert "its name must end with .html" in result.stderr
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_report_shows_the_command_that_fits_the_same_again(run, eruptions, tmp_path):
     options = ["--columns", "waiting,eruptions", "-k", "3", "--covariance", "diag", "-q"]
     run("fit", eruptions, *options, "-o", tmp_path / "m.caviar")

@@ -42,7 +42,6 @@ def test_the_fit_is_that_of_the_estimator(model):
     np.testing.assert_allclose(loaded.transition_, mine.transition_)
 
 
-@pytest.mark.usefixtures("figures_of_factors")
 def test_predictions_are_paths_and_probabilities_by_sequence(run, model, days, tmp_path):
     assert run("predict", model, days, "-o", tmp_path / "out.csv").exit_code == 0
     written, hmm = read_table(tmp_path / "out.csv"), cv.load(model)

@@ -86,7 +86,6 @@ def model(run, corpus):
     return path
 
 
-@pytest.mark.usefixtures("figures_of_factors")
 def test_words_of_topics_are_printed(run, model):
     shown = run("show", model).stdout
     assert shown.startswith("latent Dirichlet allocation, 2 topics of 5 words, 24 documents")
