@@ -6,6 +6,7 @@ import sys
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import lean_starts
 import pytest
@@ -127,7 +128,7 @@ def test_folders_whose_tests_begin_from_one_guess_are_there(folder):
     ],
 )
 def test_tests_begin_from_one_guess_by_their_folder_and_marks(place, marks, expected):
-    item = SimpleNamespace(
+    item: Any = SimpleNamespace(
         nodeid=f"{place}::test_b", get_closest_marker=lambda name: name if name in marks else None
     )
     assert lean_starts.begins_anywhere(item) is expected
