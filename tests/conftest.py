@@ -2,15 +2,15 @@
 
 import gc
 import os
-from collections.abc import Generator
-from contextlib import nullcontext
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import thinning
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
-from lean_figures import claims_figures, figures_of_users, lean_figures
 from lean_kit import THE_KIT_ITSELF, lean_kit
 from lean_starts import begins_anywhere, lean_starts
 
@@ -70,20 +70,34 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """In `make test` be lean: one guess for tests not about starts, few draws of checks, and figures where named."""
+    """In `make test` be lean: one guess for tests that do not concern starts, and few draws of checks of models."""
     place, is_whole = item.nodeid.removeprefix("tests/"), thinning.is_whole
-    starts = nullcontext() if is_whole or not begins_anywhere(place) else lean_starts()
+    starts = nullcontext() if is_whole or not begins_anywhere(item) else lean_starts()
     kit = nullcontext() if is_whole or place.startswith(THE_KIT_ITSELF) else lean_kit()
-    figures = nullcontext() if is_whole or claims_figures(item) else lean_figures()
-    with starts, kit, figures:
+    with starts, kit:
         return (yield)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
-    """Make what several tests use with the figures that users see."""
-    with nullcontext() if fixturedef.scope == "function" or thinning.is_whole else figures_of_users():
-        return (yield)
+@pytest.fixture
+def figures_of_factors() -> Iterator[None]:
+    """Show by default, in `make test`, the standard deviations and intervals of the factors.
+
+    A test that asks for this fixture saves, pickles or predicts, which finds the figures that users see, and claims
+    nothing of them. Finding them takes up to a hundred times as long as the fit of a small table.
+    """
+    with nullcontext() if thinning.is_whole else showing_factors():
+        yield
+
+
+@contextmanager
+def showing_factors() -> Iterator[None]:
+    """Find no other standard deviations and intervals than those of the factors, unless a fit is asked for them."""
+    # not before NumPy may be loaded: pytest_configure says first how many threads it has
+    from caviar.posterior.uncertainty.known import MeanField
+    from caviar.posterior.uncertainty.pending import Judged
+
+    with patch.object(Judged, "settled", lambda own, posterior: MeanField()):
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -5,12 +5,15 @@ import subprocess
 import sys
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-import lean_figures
 import lean_starts
 import pytest
 import thinning
 from thinning import kept
+
+import caviar as cv
 
 PRODUCT = [{"model": m, "schedule": s} for m, s in product("abcdefghijkl", ("batch", "plain", "stochastic"))]
 
@@ -109,74 +112,39 @@ def test_amounts_are_those_of_the_run(monkeypatch):
     assert thinning.amount(3, 9) == 9
 
 
-@pytest.mark.parametrize("place", [*lean_starts.PLACES, *lean_starts.STARTS_OF_USERS])
-def test_tests_that_begin_from_one_guess_are_there(place):
-    """A misspelt exception would begin from one guess in silence."""
-    name, _, test = place.partition("::")
-    found = list(Path(lean_starts.__file__).parent.glob(f"{name.removesuffix('.py')}*"))
-    assert found
-    assert not test or any(f"def {test}" in path.read_text(encoding="utf-8") for path in found)
-    assert lean_starts.begins_anywhere(place) == (place in lean_starts.PLACES)
+@pytest.mark.parametrize("folder", lean_starts.FOLDERS)
+def test_folders_whose_tests_begin_from_one_guess_are_there(folder):
+    assert (Path(lean_starts.__file__).parent / folder).is_dir()
 
 
-FIGURES = """
-import pytest
-
-def width(fit):
-    return fit.sd("a")
-
-def twice(fit):
-    return 2 * width(fit)
-
-@pytest.fixture
-def wide(fit):
-    return twice(fit)
-
-def test_named(fit): fit.summary()
-def test_called(fit): assert twice(fit)
-def test_given(wide): pass
-def test_saved(fit): fit.save("a")
-"""
+@pytest.mark.parametrize(
+    ("place", "marks", "expected"),
+    [
+        ("tests/oracles/test_a.py", (), True),
+        ("tests/oracles/test_a.py", ("starts_of_users",), False),
+        ("tests/starts/test_a.py", (), False),
+        ("tests/estimators/test_a.py", ("first_guess",), True),
+        ("tests/estimators/test_a.py", ("first_guess", "starts_of_users"), False),
+    ],
+)
+def test_tests_begin_from_one_guess_by_their_folder_and_marks(place, marks, expected):
+    item: Any = SimpleNamespace(
+        nodeid=f"{place}::test_b", get_closest_marker=lambda name: name if name in marks else None
+    )
+    assert lean_starts.begins_anywhere(item) is expected
 
 
-def test_figures_are_claimed_where_a_function_or_another_one_that_it_calls_names_them(tmp_path):
-    (tmp_path / "test_it.py").write_text(FIGURES)
-    found = lean_figures._claiming(tmp_path / "test_it.py")
-    assert found == {"width", "twice", "wide", "test_named", "test_called", "test_given"}
+def fitted():
+    mean, tau = cv.Normal("m", 0, 0.1), cv.Gamma("t", 1, 1)
+    return cv.Model(cv.Normal("x", mean, tau, plates=cv.Plate("row"))).fit({"x": [1.0, 2.0, 4.0]})
 
 
-def test_what_comes_from_another_file_of_tests_claims_what_it_claims_there(tmp_path, monkeypatch):
-    monkeypatch.setattr(lean_figures, "TESTS", tmp_path)
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "fits.py").write_text("def fitted(): pass\ndef wide(fit): return fit.interval('a')\n")
-    for name, taken in (("near", "from ..fits import"), ("far", "from fits import")):
-        path = tmp_path / "folder" / f"test_{name}.py"
-        path.write_text(
-            f"{taken} fitted, wide as own\ndef test_one(): own(fitted())\ndef test_other(): fitted()\n"
-        )
-        assert lean_figures._claiming(path) == {"own", "test_one"}
-
-
-@pytest.mark.parametrize("place", lean_figures.PLACES)
-def test_folders_whose_tests_may_say_nothing_of_figures_are_there(place):
-    assert (Path(lean_figures.__file__).parent / place).is_dir()
-
-
-def test_figures_of_factors_are_shown_only_for_the_time_being():
-    import caviar as cv
-
-    def fitted():
-        mean, tau = cv.Normal("m", 0, 0.1), cv.Gamma("t", 1, 1)
-        return cv.Model(cv.Normal("x", mean, tau, plates=cv.Plate("row"))).fit({"x": [1.0, 2.0, 4.0]})
-
-    posterior, users = fitted(), fitted()
-    with lean_figures.lean_figures():
-        assert posterior.uncertainty == "mean_field"
-        sent = pickle.loads(pickle.dumps(posterior))
-        with lean_figures.figures_of_users():
-            assert pickle.loads(pickle.dumps(posterior)).uncertainty == users.uncertainty
-            posterior = fitted()
-        assert posterior.uncertainty == "mean_field"
-    assert sent.uncertainty == "mean_field"
-    assert posterior.uncertainty == users.uncertainty != "mean_field"
-    assert (posterior.sd("m") == users.sd("m")).all()
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_figures_of_factors_are_shown_in_the_quick_run_to_tests_that_ask_for_them(
+    is_whole, monkeypatch, request
+):
+    monkeypatch.setattr(thinning, "is_whole", is_whole)
+    users = fitted().uncertainty
+    assert users != "mean_field"
+    request.getfixturevalue("figures_of_factors")
+    assert pickle.loads(pickle.dumps(fitted())).uncertainty == (users if is_whole else "mean_field")

@@ -9,6 +9,8 @@ import caviar as cv
 from caviar import CheckpointError
 from checkpoint.comparing import Broken, after, assert_same_bits
 
+pytestmark = pytest.mark.first_guess
+
 X = np.random.default_rng(0).normal(size=(300, 2))
 MANY = np.random.default_rng(1).normal(size=(20_000, 2))
 KNOWN = {"seed": 0, "max_iter": 9, "tol": 0.0}

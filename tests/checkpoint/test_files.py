@@ -18,6 +18,8 @@ from caviar.fitting import checkpointing
 from caviar.storage import read_checkpoint, write_checkpoint
 from checkpoint.comparing import Broken, after, assert_same_bits
 
+pytestmark = pytest.mark.first_guess
+
 CASE = CASES["joint"]
 DATA = CASE.draw(np.random.default_rng(1), 120)
 KNOWN = {"max_iter": 12, "tol": 0.0, "n_restarts": 2}
@@ -99,6 +101,7 @@ def test_other_files_are_refused_and_stay(content, tmp_path):
     assert "choose another path" in refusal(path)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_saved_model_is_no_checkpoint_and_a_checkpoint_no_saved_model(tmp_path, standing):
     mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(DATA["x"])
     mixture.save(tmp_path / "m.caviar")

@@ -21,7 +21,7 @@ SCHEDULES = {
     "stochastic": cv.Stochastic(300),
 }
 
-pytestmark = pytest.mark.filterwarnings("ignore::caviar.CaviarWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::caviar.CaviarWarning"), pytest.mark.first_guess]
 
 
 FEW = ("joint", "map", "measured-apart", "regression", "items", "sticks")
@@ -87,6 +87,7 @@ def test_a_fit_with_restarts_goes_on_after_every_iteration(name, schedule, tmp_p
     check(fit, tmp_path / "c", [{"progress": after(1)} for _ in range(100)], fewest=6)
 
 
+@pytest.mark.starts_of_users
 @pytest.mark.thinned(12)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", ["joint", "measured-apart", "deconvolved"])
@@ -256,6 +257,7 @@ def test_ctrl_c_gives_the_best_so_far_and_the_same_call_goes_on(tmp_path):
     assert_same_bits(ended, case.fit(data, max_iter=30))
 
 
+@pytest.mark.starts_of_users
 @pytest.mark.slow
 def test_a_seed_of_chance_is_kept(tmp_path):
     case = CASES["joint"]

@@ -1,5 +1,6 @@
 """Fits in processes of their own that are killed, or told to terminate, and started again."""
 
+import io
 import os
 import random
 import signal
@@ -7,13 +8,15 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
 from caviar.fitting.termination import terminating
+from checkpoint import fit_that_is_killed
 
-PROGRAM = Path(__file__).with_name("fit_that_is_killed.py")
+PROGRAM = Path(fit_that_is_killed.__file__)
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
@@ -35,10 +38,10 @@ def iterations_of(process: subprocess.Popen[str]) -> list[str]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """The bytes of the end of the fit without a checkpoint, and the lines that it said."""
-    result = tmp_path_factory.mktemp("undisturbed") / "result"
-    with started("", result) as process:
-        said = iterations_of(process)
-    assert process.returncode == 0
+    result, told = tmp_path_factory.mktemp("undisturbed") / "result", io.StringIO()
+    with redirect_stdout(told):
+        fit_that_is_killed.main("", str(result), "kill")
+    said = told.getvalue().splitlines()
     assert said[-1] == "max_iter"
     return result.read_bytes(), said
 

@@ -7,6 +7,8 @@ from data import stored
 import caviar as cv
 from checkpoint.comparing import Broken, after, assert_same_bits
 
+pytestmark = pytest.mark.first_guess
+
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((12_000, 2)) + 2.0 * RNG.integers(0, 3, (12_000, 1))
 COLUMNS = {"a": X[:, 0].copy(), "b": X[:, 1].copy()}

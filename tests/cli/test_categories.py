@@ -324,6 +324,7 @@ def test_the_same_command_goes_on_from_its_checkpoint(run, fit_command, tmp_path
     assert json.loads(first.stdout)["elbo"] == json.loads(again.stdout)["elbo"]
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_other_posteriors_are_shown_as_they_were_stated(run, tmp_path):
     data = {name: ARRAYS[name] for name in NUMBERS}
     obs, component = cv.Plate("obs"), cv.Plate("component", 2)

@@ -11,6 +11,8 @@ import pytest
 
 from caviar.data import write_table
 
+pytestmark = [pytest.mark.usefixtures("figures_of_factors"), pytest.mark.starts_of_users]
+
 OPTIONS = ("-k", 6, "--restarts", 2, "--tol", 0, "--max-iter", 40, "--threads", 1)
 
 

@@ -9,6 +9,8 @@ from scipy.sparse import csr_array, save_npz
 import caviar as cv
 from caviar.data import write_table
 
+pytestmark = pytest.mark.usefixtures("figures_of_factors")
+
 RNG = np.random.default_rng(0)
 STATES = np.arange(90) // 15 % 2
 DAYS = {

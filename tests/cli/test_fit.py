@@ -18,6 +18,7 @@ COLUMNS = ("--columns", "eruptions,waiting")
 X = cv.datasets.load_faithful().values
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     ("options", "estimator"),
@@ -121,6 +122,7 @@ def test_csv_parquet_pattern_and_query_are_the_same_rows(run, eruptions, faithfu
     assert len(elbos) == 1
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_saved_model_is_the_fit(run, eruptions, tmp_path):
     result = run("fit", eruptions, *COLUMNS, "--seed", 0, "-o", tmp_path / "m.caviar")
     assert f"saved in {tmp_path / 'm.caviar'}" in result.stdout
@@ -161,6 +163,7 @@ def test_a_fit_that_does_not_settle_is_told(run, eruptions):
     assert "max_iter: " in result.stdout
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_constant_column_is_told(run, tmp_path):
     cv.data.write_table(
         tmp_path / "t.csv", {"a": np.random.default_rng(0).normal(size=30), "b": np.full(30, 7.0)}
@@ -273,6 +276,7 @@ def test_an_impossible_number_of_components_is_refused(run, eruptions, component
     assert "a whole number of at least 1, or auto" in result.stderr
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_missing_entries_are_integrated_out_and_told(run, tmp_path):
     rows = ["a,b", *(f"{a},{b}" for a, b in X[:60].tolist())]
     rows[3], rows[9] = "3.5,", ",70"

@@ -29,6 +29,7 @@ def about(model):
     return cv.load(model).about_
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_the_same_fit(run, table, tmp_path, monkeypatch):
     expected = fitted(run, table, "-o", tmp_path / "small.caviar")
     scanned = []

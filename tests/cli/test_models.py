@@ -71,6 +71,7 @@ def test_a_report_is_a_page(run, model, tmp_path):
     assert "its name must end with .html" in result.stderr
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_report_shows_the_command_that_fits_the_same_again(run, eruptions, tmp_path):
     options = ["--columns", "waiting,eruptions", "-k", "3", "--covariance", "diag", "-q"]
     run("fit", eruptions, *options, "-o", tmp_path / "m.caviar")
@@ -107,6 +108,7 @@ def test_a_sample_goes_to_standard_output_and_into_the_next_command(run, model):
     assert np.mean(np.equal(drawn, told)) > 0.9
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_parquet_comes_by_standard_input_too(run, faithful):
     result = run("fit", "-", "-q", "--json", "--seed", 0, input=faithful.read_bytes())
     document = json.loads(result.stdout)
@@ -119,6 +121,7 @@ def test_empty_standard_input_is_refused(run, model):
     assert "expected a table on standard input; it is empty" in result.stderr
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_column_of_the_model_is_not_overwritten_by_its_component(run, tmp_path):
     fitted = cv.BayesianGaussianMixture(1, random_state=0).fit(X)
     fitted.save(tmp_path / "m.caviar", about={"columns": ["component", "b"]})
@@ -127,6 +130,7 @@ def test_a_column_of_the_model_is_not_overwritten_by_its_component(run, tmp_path
     assert "already has a column 'component'" in result.stderr
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_comparison_is_that_of_the_library(run, eruptions, tmp_path):
     result = run(
         "compare", eruptions, "--columns", "eruptions,waiting", "-k", "1-2", "--covariance", "full,tied",
@@ -173,6 +177,7 @@ def test_what_cannot_be_compared_is_refused(run, faithful, options, message):
     assert message in " ".join(result.stderr.replace("│", " ").split())
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_errors_and_warnings_of_a_comparison_name_the_model(run, model, tmp_path):
     # a second model of the same name, of a column of words besides
     penguins = {"waiting": X[:60, 1], "kind": np.where(X[:60, 0] < 3, "short", "long").tolist()}

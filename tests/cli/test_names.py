@@ -8,6 +8,8 @@ import pytest
 
 import caviar as cv
 
+pytestmark = pytest.mark.usefixtures("figures_of_factors")
+
 FAITHFUL = cv.datasets.load_faithful().to_frame()
 PENGUINS = cv.datasets.load_penguins().to_frame()[["bill_length_mm", "species", "body_mass_g"]]
 KINDS = {

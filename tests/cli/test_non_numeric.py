@@ -8,6 +8,8 @@ import pytest
 import caviar as cv
 from caviar.data import numeric_query, read_table, write_table
 
+pytestmark = pytest.mark.usefixtures("figures_of_factors")
+
 X = cv.datasets.load_faithful().values
 # a search for the number of components goes on and on where a density has no bound
 TWO_OF_INDICATORS = ("-k", 2, "--non-numeric", "one-hot", "--covariance")

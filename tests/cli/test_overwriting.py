@@ -1,10 +1,12 @@
 """A command never writes over what it reads."""
 
+import pytest
 from typer.testing import CliRunner
 
 from caviar.cli.app import app
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_fit_and_predict_do_not_overwrite_what_they_read(tmp_path):
     table, model = tmp_path / "a.csv", tmp_path / "m.caviar"
     table.write_text("a,b\n" + "\n".join(f"{i % 7},{(i * i) % 11}" for i in range(40)) + "\n")

@@ -91,6 +91,7 @@ def test_a_model_without_names_takes_columns_by_their_place(run, tmp_path, faith
     assert "fitted to 2 columns without names; the data have 3: a, b, c" in refused.stderr
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_model_fitted_to_a_data_frame_knows_its_columns(run, tmp_path, eruptions):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["eruptions", "waiting"])

@@ -97,6 +97,7 @@ def test_the_demo_shows_the_fit_and_writes_what_it_shows(run, tmp_path, monkeypa
         assert run(*line.split()).exit_code == 0
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_programs_are_told_what_the_demo_wrote(run, tmp_path):
     done = run("demo", "--json", "--output-dir", tmp_path / "out")
     told = json.loads(done.stdout)

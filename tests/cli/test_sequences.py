@@ -77,6 +77,7 @@ def test_show_and_sample(run, model):
     assert len(drawn) == 4
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_column_of_words(run, days, tmp_path):
     arguments = (
         "--model",
@@ -146,6 +147,7 @@ def test_rows_of_a_sequence_that_do_not_follow_each_other_are_refused(run, days)
     assert "must follow each other; sort them" in result.stderr
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_other_models_have_no_steps_ahead(run, days, tmp_path):
     run("fit", days, "--columns", "x", "-o", tmp_path / "m.caviar", "-q")
     result = run("predict", tmp_path / "m.caviar", days, "--ahead", 2, "-o", "-")

@@ -94,6 +94,7 @@ def test_a_report_is_beside_its_model(run, folder):
     assert (folder / "m.html").exists()
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_models_of_all_kinds_are_compared_by_their_densities(run, folder):
     write_table(folder / "steps.csv", {"x": np.tile([0.0, 0.1, 5.0, 5.1], 10)})
     run("fit", "steps.csv", "-o", "mixture.caviar", "-q", "--seed", 0)

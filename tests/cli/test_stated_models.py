@@ -212,6 +212,7 @@ def test_densities_without_a_closed_form_are_averaged_over_draws(run, tmp_path):
     assert found["explained"] == ["y"]
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_densities_of_different_columns_are_not_compared(run, regression, folder, tmp_path):
     data = folder / "rows.csv"
     names = read_table(data).columns

@@ -235,6 +235,7 @@ def test_the_number_of_topics_is_found(run, corpus, tmp_path):
     ]
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.usefixtures("at_most_six")
 def test_numbers_of_topics_are_compared(run, corpus, tmp_path):
     is_auto = amount(0, 1)
@@ -285,6 +286,7 @@ def test_what_cannot_be_compared_is_refused(run, corpus, options, words):
     assert words in result.stderr
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize("where", [["counts.csv"], ["counts.npz", "--vocabulary", "words.txt"]])
 def test_columns_of_words_are_found_by_name(run, corpus, monkeypatch, tmp_path, where):
     """A table with the words in another order has the same topics; one without a word is refused."""

@@ -11,6 +11,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 FAITHFUL = cv.datasets.load_faithful().values
 CLASSES = (cv.GaussianMixture, cv.BayesianGaussianMixture, cv.KnownVarianceMixture)
 

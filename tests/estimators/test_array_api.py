@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.first_guess
+
 PROGRAM = """
 import sys
 import numpy as np

@@ -236,6 +236,7 @@ def test_the_prior_does_not_change_with_the_number(faithful):
     np.testing.assert_allclose(faithful.elbo_, given.elbo_, atol=0.01)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_found_mixture_is_saved_pickled_and_cloned(faithful, tmp_path):
     path = tmp_path / "faithful.caviar"
     faithful.save(path)

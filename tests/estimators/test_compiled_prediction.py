@@ -34,6 +34,7 @@ def test_rows_by_themselves_and_together_have_the_responsibilities_of_the_poster
     np.testing.assert_allclose(alone, mixture.predict_proba(rows), rtol=1e-12, atol=0)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_plan_is_compiled_once_for_all_rows_that_are_predicted(compiled):
     X = cv.datasets.load_faithful().values
     mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(X)

@@ -8,10 +8,13 @@ import caviar as cv
 from caviar.estimators._mixture import MixtureEstimator
 
 # the checks fit with at most five iterations, so most end before the objective has settled
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*max_iter passes:sklearn.exceptions.ConvergenceWarning",
-    "ignore::sklearn.exceptions.SkipTestWarning",
-)
+pytestmark = [
+    pytest.mark.filterwarnings(
+        "ignore:.*max_iter passes:sklearn.exceptions.ConvergenceWarning",
+        "ignore::sklearn.exceptions.SkipTestWarning",
+    ),
+    pytest.mark.first_guess,
+]
 
 
 OTHER_STRUCTURES = ("tied", "diag", "spherical", "unit")
@@ -34,6 +37,7 @@ class LabelledWhereKnown(cv.GaussianMixture):
         return super()._rows_to_fit(X, y, *others, reset=reset)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.thinned(24)
 @parametrize_with_checks(
     [

@@ -139,6 +139,7 @@ def test_rows_that_are_all_equal_in_a_direction_have_a_finite_density(structure)
         assert np.isfinite(mixture.score_samples(X)).all()
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_more_rows_join_what_is_known_of_the_scale(structure, tmp_path):

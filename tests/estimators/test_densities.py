@@ -6,6 +6,8 @@ from scipy.stats import multivariate_normal, multivariate_t
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 FAITHFUL = cv.datasets.load_faithful().values
 GALAXIES = cv.datasets.load_galaxies().values
 

@@ -14,6 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 FAITHFUL = cv.datasets.load_faithful().values
 ESTIMATORS = [cv.GaussianMixture, cv.BayesianGaussianMixture]
 
@@ -84,6 +86,7 @@ def test_fractional_weights_are_a_share_of_a_row(estimator):
     np.testing.assert_allclose(halves.elbo_, whole.elbo_, rtol=1e-10)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.thinned(4)
 @pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical", "unit"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)

@@ -11,6 +11,8 @@ from sklearn.mixture import GaussianMixture as Reference
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 FAITHFUL = cv.datasets.load_faithful().values
 N = len(FAITHFUL)
 

@@ -55,6 +55,7 @@ def test_setting_raises_before_and_after_a_fit(case):
             setattr(fitted, name, before)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("case", CASES)
 def test_entries_cannot_be_set_either(case):

@@ -6,6 +6,8 @@ from scipy.stats import multivariate_normal
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 FAITHFUL = cv.datasets.load_faithful().values
 NAN = np.nan
 MEANS = np.array([[2.1, 55.0], [NAN, NAN]])
@@ -22,6 +24,7 @@ def known(value, fixed):
     return value[~np.isnan(fixed)]
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.thinned(5)
 @pytest.mark.parametrize("structure", ALL)
 @pytest.mark.parametrize("what", ["weights", "means", "covariances", "all"])

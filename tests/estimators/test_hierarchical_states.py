@@ -10,6 +10,8 @@ import pytest
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 RNG = np.random.default_rng(0)
 PATH = np.repeat([0, 1, 2, 0, 2, 1], 20)
 X = RNG.poisson(np.array([[2.0, 20.0], [10.0, 2.0], [30.0, 30.0]])[PATH])
@@ -54,6 +56,7 @@ def test_it_is_the_stated_model() -> None:
     np.testing.assert_allclose(found.transition_, own["transition"].mean, rtol=1e-4)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_states_that_no_row_needs_are_emptied_and_it_is_saved(tmp_path: Path) -> None:
     found = hmm(5, state_concentration=1.0).fit(X)
     assert (np.sort(found.occupancy_)[:2] < 0.02).all()

@@ -7,6 +7,8 @@ from sklearn.base import clone
 import caviar as cv
 from caviar.estimators._data_scale import scale_of
 
+pytestmark = pytest.mark.first_guess
+
 FAITHFUL = cv.datasets.load_faithful().values
 N = len(FAITHFUL)
 

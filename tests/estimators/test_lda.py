@@ -15,10 +15,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import caviar as cv
 import caviar.models
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*max_iter passes:sklearn.exceptions.ConvergenceWarning",
-    "ignore::sklearn.exceptions.SkipTestWarning",
-)
+pytestmark = [
+    pytest.mark.filterwarnings(
+        "ignore:.*max_iter passes:sklearn.exceptions.ConvergenceWarning",
+        "ignore::sklearn.exceptions.SkipTestWarning",
+    ),
+    pytest.mark.first_guess,
+]
 
 
 @pytest.mark.thinned(16)

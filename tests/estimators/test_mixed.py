@@ -194,6 +194,7 @@ def test_the_density_of_a_row_is_the_sum_over_its_components(penguins):
     assert penguins.score_samples(frame)[0] == pytest.approx(logsumexp(logs), rel=1e-10)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_it_is_saved_and_loaded(penguins, tmp_path):
     penguins.save(tmp_path / "m.caviar")
     found = cv.load(tmp_path / "m.caviar")
@@ -211,6 +212,7 @@ def test_a_column_may_have_the_name_that_other_mixtures_give_to_rows(tmp_path):
     np.testing.assert_array_equal(cv.load(tmp_path / "m.caviar").predict(frame), mixture.predict(frame))
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_arguments_are_saved_too(tmp_path):
     """Also where columns are named by their places, which are no names in a file."""
     rows = [[1.0, True, 0.0, 3], [2.0, False, 1.0, 1], [None, True, 5.0, 3], [9.0, None, 6.0, 2]] * 5

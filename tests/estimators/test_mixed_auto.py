@@ -65,6 +65,7 @@ def test_rows_without_weight_count_nothing():
     assert np.abs(found.summary().to_frame()["mean"].to_numpy()).max() < 20
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_the_search_is_saved(tmp_path):
     rows, _ = clusters(80)
     found = cv.MixedMixture("auto", random_state=0).fit(rows)

@@ -235,7 +235,7 @@ def test_what_is_not_supported_is_refused(formula: str, words: str) -> None:
 def test_curves_are_drawn_of_one_trial(response: str) -> None:
     pytest.importorskip("matplotlib")
     model = fitted(f"{response} ~ x + (1 | g)", family="binomial")
-    ax = cv.plot.regression(model, TABLE, "x")
+    ax = cv.plot.regression(model, TABLE, "x", n_draws=20)
     assert ax.get_ylabel() == "k, share of trials"
     # the interval of a new row would be that of one trial: from 0 to 1
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["row", "expected, 95% interval"]

@@ -14,6 +14,8 @@ from caviar.estimators.mixed_models.columns import Rows, levels_of
 from caviar.estimators.mixed_models.formula import GroupTerm, read
 from caviar.estimators.mixed_models.statement import design_of
 
+pytestmark = pytest.mark.first_guess
+
 pytest.importorskip("formulaic")
 
 SLEEP = cv.datasets.load_sleepstudy()

@@ -6,6 +6,8 @@ from scipy.stats import multivariate_normal
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 RNG = np.random.default_rng(0)
 LABELS = RNG.integers(0, 2, 300)
 TRUE = np.where(LABELS[:, None] == 0, [0.0, 0.0], [5.0, 4.0]) + RNG.normal(size=(300, 2)) * [0.5, 0.7]

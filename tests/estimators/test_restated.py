@@ -65,6 +65,7 @@ def test_a_restated_fit_has_the_bits_of_one_that_is_stated_in_full(
         assert str(again.posterior_.summary()) == str(own.posterior_.summary())
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_restated_model_tells_its_statement_when_it_is_asked() -> None:
     first = fitted("joint").posterior_.model
     for table in (X, X[:200]):
@@ -80,6 +81,7 @@ def test_a_restated_model_tells_its_statement_when_it_is_asked() -> None:
     assert np.array_equal(copy.model.constants["theta.mean"], told["theta.mean"])
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_restated_fit_is_saved_and_loaded(name: str, tmp_path: pathlib.Path) -> None:

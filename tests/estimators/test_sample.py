@@ -35,6 +35,7 @@ def test_a_random_state_of_the_call_repeats_the_call_and_leaves_the_sequence_alo
     np.testing.assert_array_equal(mixture.sample(4)[0], fresh.sample(4)[0])
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_pickled_estimator_goes_on_where_it_was(mixture):
     mixture.sample(5)
     copy = pickle.loads(pickle.dumps(mixture))

@@ -13,6 +13,8 @@ import caviar as cv
 
 from .evidence import EVIDENCE
 
+pytestmark = pytest.mark.first_guess
+
 FAITHFUL = cv.datasets.load_faithful().values
 STRUCTURES = ["full", "tied", "diag", "spherical", "unit"]
 LEARNT = STRUCTURES[:-1]

@@ -18,7 +18,10 @@ ESTIMATORS = [cv.GaussianMixture, cv.BayesianGaussianMixture]
 NAMED_STARTS = ["auto", "kmeans", "k-means++", "random", "random_from_data"]
 STRUCTURES = ["full", "tied", "diag", "spherical", "unit"]
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*max_iter passes:sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*max_iter passes:sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.first_guess,
+]
 
 
 def repeated(X: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -14,6 +14,8 @@ from caviar.families._shared import SharedFactor
 from caviar.testing import numerical_gradient
 from invariants.registry import CASES
 
+pytestmark = pytest.mark.first_guess
+
 
 @pytest.mark.thinned(36)
 @pytest.mark.parametrize("name", CASES)

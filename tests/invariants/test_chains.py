@@ -9,6 +9,8 @@ from thinning import amount
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 
 def model(k: int = 3) -> cv.Model:
     time, state = cv.Plate("time"), cv.Plate("state", k)
@@ -31,6 +33,7 @@ def draw(seed: int, n: int, separation: float = 2.0) -> tuple[dict[str, np.ndarr
     return data, path
 
 
+@pytest.mark.starts_of_users
 @pytest.mark.slow
 def test_any_number_of_threads_gives_the_same_bits():
     data, _ = draw(0, 20_000)
@@ -101,6 +104,7 @@ def test_given_labels_are_counted_before_the_first_pass():
     np.testing.assert_allclose(posterior["transition"].concentration, 1 + counts, rtol=1e-12)
 
 
+@pytest.mark.starts_of_users
 @pytest.mark.slow
 def test_random_starts_tell_states_of_few_categories_apart():
     """Hard labels for three distinct rows would leave most starts at the optimum where the states are one."""

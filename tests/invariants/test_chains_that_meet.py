@@ -12,6 +12,8 @@ import caviar as cv
 from caviar.engine.rows import sequences
 from caviar.execution import Threads
 
+pytestmark = pytest.mark.first_guess
+
 TIME, STATE = cv.Plate("time"), cv.Plate("state", 2)
 LENGTHS = (30, 7, 1, 42, 20)
 BEGINS = cv.Data("starts", plates=TIME)

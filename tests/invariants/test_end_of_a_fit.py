@@ -13,6 +13,8 @@ from caviar.engine.ascent.status import Status
 from caviar.engine.groups.side_by_side import SideBySide
 from invariants.registry import CASES
 
+pytestmark = pytest.mark.first_guess
+
 CASE = CASES["independent"]
 DATA = CASE.draw(np.random.default_rng(0), 60)
 
@@ -175,6 +177,7 @@ def test_best_of_the_restarts_is_kept():
     assert np.ptp(posterior.restart_elbos) > 0.1
 
 
+@pytest.mark.starts_of_users
 @pytest.mark.thinned(36)
 @pytest.mark.parametrize("name", CASES)
 def test_well_behaved_fits_warn_of_nothing(name):

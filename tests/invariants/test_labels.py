@@ -8,6 +8,8 @@ import pytest
 import caviar as cv
 from caviar.engine.design import features
 
+pytestmark = pytest.mark.first_guess
+
 N, K, V = 700, 3, 30
 
 
@@ -70,6 +72,7 @@ def test_both_ways_lead_to_the_same_fit(
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.starts_of_users
 @pytest.mark.slow
 def test_threads_give_the_same_bits() -> None:
     model, names = groups_and_words()

@@ -14,6 +14,8 @@ from caviar.execution import Threads
 from caviar.numerics import blas
 from caviar.numerics.blas import one_blas_thread
 
+pytestmark = pytest.mark.first_guess
+
 _LIBRARIES = ThreadpoolController().select(user_api="blas")
 
 

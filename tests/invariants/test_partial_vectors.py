@@ -13,6 +13,8 @@ from caviar.models import gaussian_hidden_markov_model
 from caviar.testing import elbo_slopes
 from invariants import registry
 
+pytestmark = pytest.mark.first_guess
+
 Data = dict[str, np.ndarray]
 
 
@@ -98,6 +100,7 @@ def test_the_elbo_rises_to_a_point_where_no_factor_can_be_improved(name):
     assert max(slopes.values()) < 2e-3, slopes
 
 
+@pytest.mark.starts_of_users
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CASES if name != "chain"])
 def test_a_weight_of_two_is_the_row_twice_in_any_order(name):
@@ -111,6 +114,7 @@ def test_a_weight_of_two_is_the_row_twice_in_any_order(name):
         np.testing.assert_allclose(other.elbo_trace, weighted.elbo_trace, rtol=1e-10)
 
 
+@pytest.mark.starts_of_users
 @pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", [name for name in CASES if name != "chain"])
 def test_rows_with_nothing_observed_change_nothing(name):
@@ -199,6 +203,7 @@ def test_all_labels_known_are_labels_known_in_part():
     assert seen_nowhere.any()
 
 
+@pytest.mark.starts_of_users
 def test_the_sample_of_a_start_does_not_see_what_stands_in_for_a_missing_entry():
     """Rows are told apart by what was observed."""
     x, entries = (

@@ -19,6 +19,8 @@ from caviar.engine.rows import sequences
 from caviar.engine.starts.factors.prior import prior_draw, prior_start
 from caviar.execution import Threads
 
+pytestmark = pytest.mark.first_guess
+
 STATES = 3
 
 
@@ -94,6 +96,7 @@ def test_any_blocks_give_the_sums_of_one(fit, kind, gaps, monkeypatch):
         assert_same(whole, fit(data, executor=2))
 
 
+@pytest.mark.starts_of_users
 @pytest.mark.slow
 @CHAINS
 @pytest.mark.parametrize("kind", KINDS)

@@ -58,6 +58,7 @@ def test_labels_of_all_rows_share_a_factor_with_the_rates(cell_of_rows):
     )
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_unknown_rates_are_at_an_optimum_and_are_saved(tmp_path):
     model = stated(cv.Beta("rate", 1, 2, plates=CELLS))
     data = {"y": Y, "cell": CELL}

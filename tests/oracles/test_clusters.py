@@ -7,6 +7,8 @@ from caviar.engine.starts.clustering.agglomeration import agglomerated
 from caviar.engine.starts.clustering.kmeans import _seeds, kmeans
 from caviar.engine.starts.clustering.partitions import in_units, partitions
 
+pytestmark = pytest.mark.starts_of_users
+
 
 def _cost(points, weights, labels):
     means = [np.average(points[labels == k], axis=0, weights=weights[labels == k]) for k in np.unique(labels)]

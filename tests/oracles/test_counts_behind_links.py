@@ -245,6 +245,7 @@ def test_a_mean_that_is_a_product_is_a_poisson_with_a_gamma() -> None:
     assert np.log(exact) - 18 - 1.0 < posterior.elbo < np.log(exact) - 18
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_stated_mean_is_saved_as_it_was_stated(tmp_path: Path) -> None:
     mean, size = cv.Gamma("mean", 1, 0.1), cv.Gamma("size", 2, 1)
     known = np.linspace(1, 3, 6)

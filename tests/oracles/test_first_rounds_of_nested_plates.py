@@ -11,6 +11,8 @@ from thinning import amount
 
 import caviar as cv
 
+pytestmark = pytest.mark.starts_of_users
+
 TOPICS, WORDS, DOCUMENTS, TOKENS = 5, 25, 80, 25
 ENDS = {"data_plate": "token", "max_iter": 100, "tol": 1e-5}
 

@@ -296,6 +296,7 @@ def test_what_is_no_product_of_hidden_weights_is_refused() -> None:
         cv.Gamma("g", 2.0 * beta, 1.0)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_fit_is_saved_and_simulated(tmp_path: Any) -> None:
     model, y = _chain(3, 2.0)
     posterior = model.fit({"y": y})

@@ -125,6 +125,7 @@ def test_saved_weighted_and_in_batches(tmp_path):
     )
 
 
+@pytest.mark.starts_of_users
 def test_labels_that_are_known_in_part_stay():
     known = np.full(N_GROUPS, np.nan)
     known[:10] = TRUTH[:10]

@@ -204,6 +204,7 @@ def test_a_learnt_table_has_the_bound_it_says():
     assert report.passed, str(report)
 
 
+@pytest.mark.starts_of_users
 @pytest.mark.slow
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("arguments", [{"schedule": "incremental"}, {"executor": 3}])

@@ -10,6 +10,8 @@ from thinning import amount
 
 import caviar as cv
 
+pytestmark = pytest.mark.starts_of_users
+
 
 def _heavy_tailed(seed: int) -> np.ndarray:
     rng = np.random.default_rng([seed, 4])

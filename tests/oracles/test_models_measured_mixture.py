@@ -10,6 +10,8 @@ from oracles.reference import extreme_deconvolution as literal
 from oracles.reference import normal_wishart_mixture as complete
 from oracles.reference import wishart
 
+pytestmark = pytest.mark.starts_of_users
+
 FLAT = {"mean_precision": 0.0, "inverse_scale": 0.0}
 POINT = ["weights", "theta"]
 

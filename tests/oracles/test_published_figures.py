@@ -10,6 +10,8 @@ from scipy.stats import multivariate_t, norm
 from oracles import published
 from oracles.reference import dirichlet_counts, known_precision_mixture, normal_unknown, wishart
 
+pytestmark = pytest.mark.starts_of_users
+
 
 def test_normal_with_unknown_mean_and_precision() -> None:
     prior = normal_unknown.Factorised(

@@ -22,6 +22,8 @@ from oracles.reference import (
     wishart,
 )
 
+pytestmark = pytest.mark.starts_of_users
+
 
 def _rows(seed: int, n: int = 30, d: int = 2) -> Array:
     rng = np.random.default_rng(seed)

@@ -83,6 +83,7 @@ def test_the_order_of_the_indices_is_that_of_the_plates_where_several_fit():
     np.testing.assert_allclose(posterior["square"].precision, 1 + counts)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_saved_and_simulated(tmp_path):
     data = {"y": Y, "site": SITES}
     posterior = mixture().fit(data)

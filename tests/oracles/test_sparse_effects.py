@@ -318,6 +318,7 @@ def test_point_masses_are_at_modes():
     assert np.any(posterior["b"].value == 0)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_saved_and_loaded(tmp_path):
     X, y = genotypes(30, 5, seed=12, effects_at=(1, 4))
     for state in (_learnt, _relevance, _mixed):

@@ -398,6 +398,7 @@ def test_saved_fits_and_checkpoints_have_the_same_bits(tmp_path: Any):
     assert loaded.model.fit({"x": X}, seed=0).elbo == posterior.elbo
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize("kind", ALONE)
 def test_every_statement_is_saved_with_its_fit(kind: str, tmp_path: Any):
     state, family, data, _ = ALONE[kind]

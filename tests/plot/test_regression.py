@@ -6,6 +6,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import caviar as cv
+from caviar.estimators.mixed_models import mixed_model
 from plot.fits import SLEEP, TRIAL, coins, faithful, logistic, sleep, trial
 
 OBS = cv.Plate("obs")
@@ -104,6 +105,16 @@ def test_successes_of_trials_are_shares():
     np.testing.assert_allclose(points, np.column_stack([table["x"], table["y"] / table["n"]]))
     x, y = lines_of(ax)[0]
     assert np.abs(y - expit(x)).max() < 0.08
+
+
+def test_the_formula_is_not_read_again_for_every_draw(monkeypatch):
+    made, design_of = [], mixed_model.design_of
+    fitted = sleep()
+    monkeypatch.setattr(
+        mixed_model, "design_of", lambda *own, **more: made.append(1) or design_of(*own, **more)
+    )
+    cv.plot.regression(fitted, SLEEP, "days", n_draws=30)
+    assert len(made) < 10
 
 
 @pytest.mark.slow

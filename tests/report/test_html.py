@@ -240,6 +240,7 @@ def test_mixtures_of_one_column_have_a_report():
     assert 'id="pairs"' not in known
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_data_without_their_errors_are_refused():
     fitted = cv.BayesianGaussianMixture(2, random_state=0).fit(X, noise_covariance=np.full((272, 2), 0.01))
     assert "No data were given" in page_of(fitted)

@@ -269,6 +269,7 @@ def test_the_file_is_arrays_and_json(saved):
     assert saved.stat().st_size < 30_000
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical", "unit"])
 def test_a_fit_to_rows_with_errors_is_saved(structure, tmp_path):

@@ -134,6 +134,7 @@ class OfTable(Covariates):
         posterior_of(model)
         formula, encoding, rows = model._formula, model._encoding, Rows.of(table)
         self._model, self._trials = model, formula.trials
+        self._effects = tuple(block.label for block in model._blocks)
         self.posterior, self.response = model.posterior_, formula.response
         self.data = placed(model, table)
         trials = self.data.get("trials")
@@ -163,11 +164,11 @@ class OfTable(Covariates):
 
     def of_average_group(self, values: dict[str, Any]) -> dict[str, Any]:
         found = dict(values)
-        for block in self._model._blocks:
-            effects = np.array(found[block.label])
+        for name in self._effects:
+            effects = np.array(found[name])
             # the last place is that of new groups
             effects[-1] = 0.0
-            found[block.label] = effects
+            found[name] = effects
         return found
 
 

@@ -158,9 +158,11 @@ def drawn_if_better(posterior: Any, pending: Any, response: Any, shown: Widths) 
         )
 
     try:
-        if not _is_off(drawn(n), posterior, shown, errors=0.0):
+        sample = drawn(n)
+        if not _is_off(sample, posterior, shown, errors=0.0):
             return shown
-        sample = drawn(n_draws_of_little_cost(problem, row_map.source.n_rows, _SHOWN_DRAWS))
+        most = n_draws_of_little_cost(problem, row_map.source.n_rows, _SHOWN_DRAWS)
+        sample = drawn(most) if most > n else sample
     except ModelError:
         # too many would lose digits together, as those of vectors that are nearly in a plane
         return shown
