@@ -123,6 +123,17 @@ def _is_complement(value: object) -> bool:
     )
 
 
+def _instead_of_a_sum(role: Role | RoleOfDimension, value: Predictor | Diagonal) -> str:
+    if role is not PROBABILITY:
+        return "give a variable, a number or an array"
+    link = "use its logistic(...) or probit(...), which is a probability"
+    if _is_complement(value):
+        return f"{link}. For 1 - p model the other outcome: p is the probability of 1 - y = 1"
+    if _may_be_absent(value):
+        return link + INSTEAD_OF_ABSENT
+    return INSTEAD_OF_CHANCES if _has_chances(value) else link
+
+
 def as_expression(
     owner: Stated, slot: str, value: Expression, role: Role | RoleOfDimension
 ) -> Node | Indexed | Predictor | Diagonal | Array:
@@ -156,16 +167,7 @@ def as_expression(
         return as_predictor(value)
     if isinstance(value, Predictor | Diagonal) and not is_joint:
         if role not in _TAKE_SUMS and not takes_scalar(role):
-            remedy = "give a variable, a number or an array"
-            if role is PROBABILITY:
-                remedy = "use its logistic(...) or probit(...), which is a probability"
-                if _is_complement(value):
-                    remedy += ". For 1 - p model the other outcome: p is the probability of 1 - y = 1"
-                elif _may_be_absent(value):
-                    remedy += INSTEAD_OF_ABSENT
-                elif _has_chances(value):
-                    remedy = INSTEAD_OF_CHANCES
-            raise ModelError(f"{where} takes no sum or product; {remedy}")
+            raise ModelError(f"{where} takes no sum or product; {_instead_of_a_sum(role, value)}")
         return value
     if isinstance(value, Link):
         is_probability = isinstance(value, LinkOfProbability)
