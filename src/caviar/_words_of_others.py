@@ -156,6 +156,10 @@ _KEYWORDS: dict[str, dict[str, str]] = {
         **dict.fromkeys(("p", "probs"), "its name is probability="),
     },
     "Poisson": dict.fromkeys(("mu", "lam", "mean"), "its name is rate="),
+    "MarkovChain": {
+        "inputs": "known inputs choose from a table of transitions, transition=table[Data('input', plates=time)] with "
+        "table = Dirichlet('table', [1, 1], plates=(Plate('input', 2), Plate('from', 2)))",
+    },
 }
 """Name of a distribution -> keyword of another library -> what to write instead."""
 

@@ -109,3 +109,20 @@ def test_the_spread_of_columns_with_one_mean_at_any_size(power):
     (group,) = coordinates_of(bind(model.nodes, model.leaves, {"x": np.ldexp(x, power)})).groups
     assert_allclose(np.ldexp(group.spread, -power), x.std(), rtol=1e-14)
     assert_allclose(np.ldexp(group.point, -power), x.mean(), rtol=1e-14)
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 3])
+@pytest.mark.parametrize("n_states", [2, 3])
+def test_states_of_few_steps_whose_transitions_inputs_choose(n_rows, n_states):
+    """The widths of states were read among those of steps, which ended with an error of NumPy's."""
+    time, state = cv.Plate("time"), cv.Plate("state", n_states)
+    table = cv.Dirichlet(
+        "table", np.ones(n_states), plates=(cv.Plate("input", 2), cv.Plate("from", n_states))
+    )
+    s = cv.MarkovChain("s", np.full(n_states, 1 / n_states), table[cv.Data("input", plates=time)], along=time)
+    mean = cv.Normal("mean", 0, 1, plates=state)
+    model = cv.Model(cv.Normal("x", mean[s], 1.0, plates=time))
+    data = {"x": np.array([0.25, -0.3, 1.3])[:n_rows], "input": np.array([0, 1, 0])[:n_rows]}
+    plain = cv.Model(cv.Normal("x", cv.Normal("mean", 0, 1), 1.0, plates=time)).fit({"x": data["x"]})
+    # one state for all rows is at the worst as good as one mean, but for the probabilities of the path
+    assert model.fit(data, seed=0).elbo > plain.elbo - 3 * n_rows

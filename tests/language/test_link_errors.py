@@ -104,7 +104,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "in a Beta": (
         lambda: cv.Beta("b", cv.probit(A), 1.0),
-        f"'a' of Beta 'b' takes no link: probit(Normal('a')) {BELONGS}",
+        "'a' of Beta 'b' takes no link: it has no update there. Of shares between 0 and 1 take the log-odds as data, "
+        "Normal('log odds', predictor, Gamma('tau', 1, 1))",
     ),
     "in a Constant": (
         lambda: cv.Constant("c", cv.probit(A)),

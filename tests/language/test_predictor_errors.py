@@ -166,8 +166,9 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a Gamma in a predictor": (
         lambda: _y(_gamma() * _data()),
-        "'mean' of Normal 'y' cannot be the Gamma 'tau'. Use a Normal, or a known value. Its log density, in "
-        "its term -0.5 precision.x mean.xx, needs the expected x, xx there; a Gamma has log_x, x.",
+        "'mean' of Normal 'y' cannot be the Gamma 'tau'. Use a Normal, or a known value. A positive number in a mean "
+        "is a HalfNormal. Its log density, in its term -0.5 precision.x mean.xx, needs the expected x, xx there; a "
+        "Gamma has log_x, x.",
     ),
     "a predictor without a precision": (
         lambda: cv.Normal("y", _normal() + 1.0, plates=OBS),

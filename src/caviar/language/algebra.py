@@ -294,7 +294,12 @@ def _size_of(value: Any) -> str:
         return f"a {type(value).__name__} with rows of different lengths"
 
 
-def dot(first: Any, second: Any) -> Predictor:
+_OF_THREE = (
+    "as the sum of a product for each entry, a1 * b1 * c1 + a2 * b2 * c2, each with variables of its own"
+)
+
+
+def dot(first: Any, second: Any, *others: Any) -> Predictor:
     r"""Return the dot product of two vectors, :math:`\sum_i a_i b_i`.
 
     Parameters
@@ -302,11 +307,13 @@ def dot(first: Any, second: Any) -> Predictor:
     first, second
         Vectors: a MultivariateNormal, Data or Constant, or one of these with an index (``w[z]``). One of them may be a
         plain array.
+    others
+        Nothing: a product has two sides.
 
     Raises
     ------
     ModelError
-        If neither is a variable or a known array of the model.
+        If neither is a variable or a known array of the model, or there are more than two.
 
     Examples
     --------
@@ -316,6 +323,8 @@ def dot(first: Any, second: Any) -> Predictor:
     >>> 1.5 + dot(Data("X", plates=Plate("obs")), w)
     1.5 + dot(Data('X', plates=(obs)), MultivariateNormal('w'))
     """
+    if others:
+        raise ModelError(f"dot takes two vectors, not {len(others) + 2}; write dot(a, b, c) {_OF_THREE}")
     if not any(isinstance(value, Algebra) for value in (first, second)):
         raise ModelError("dot takes at least one vector of the model, a MultivariateNormal, Data or Constant")
     for value in (first, second):
@@ -324,10 +333,7 @@ def dot(first: Any, second: Any) -> Predictor:
         if isinstance(value, Predictor):
             instead = "write dot(a + b, w) as dot(a, w) + dot(b, w)"
             if len(value.addends) == 1:
-                instead = (
-                    "write dot(a * b, c) as the sum of a product for each entry, a1 * b1 * c1 + a2 * b2 * c2, each "
-                    "with variables of its own"
-                )
+                instead = f"write dot(a * b, c) {_OF_THREE}"
             raise ModelError(f"dot takes two vectors, not the sum or product {value!r}; {instead}")
     return Predictor((Addend(1.0, (), ((first, second),)),))
 

@@ -14,6 +14,7 @@ from .._typing import AnyArray, Array
 from ..families.chain_mixture import pairs_of_kinds
 from .chains import MarkovChain
 from .constants import Constant, as_known
+from .instead_of_links import INSTEAD_IN_STEPS
 from .nodes import Expression, Indexed, Node
 from .paths import refuse_groups
 from .plates import Plate
@@ -127,7 +128,7 @@ class MarkovChainMixture(MarkovChain):
             raise ModelError(f"{where} must be an array or a Dirichlet; got {value!r}")
         if isinstance(value, Node):
             return value
-        known = as_known(value, where)
+        known = as_known(value, where, INSTEAD_IN_STEPS)
         most = {"weights": 1, "initial": 2, "transition": 3}[slot]
         if not 0 < known.ndim <= most:
             raise PlateError(f"{where} has {most} axes at the most; got shape {known.shape}")

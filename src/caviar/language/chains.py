@@ -11,6 +11,7 @@ from .. import families
 from .._errors import ModelError, PlateError
 from .._typing import AnyArray, Array
 from .constants import Constant, as_known
+from .instead_of_links import INSTEAD_IN_STEPS
 from .nodes import Expression, Indexed, Label, Node
 from .paths import Paths, refuse_groups
 from .plates import Plate
@@ -130,7 +131,7 @@ class MarkovChain(Variable, Label):
             return transition[self]
         if isinstance(transition, Node):
             return transition[self]
-        value, size = as_known(transition, where), self.dimension or 0
+        value, size = as_known(transition, where, INSTEAD_IN_STEPS), self.dimension or 0
         if value.shape != (size, size):
             raise PlateError(f"{where} must be a {size} x {size} matrix, not of shape {value.shape}")
         return Constant(f"{self.name}.transition", value, plates=Plate(f"{self.name}.from", size))[self]

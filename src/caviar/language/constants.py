@@ -13,8 +13,17 @@ from .nodes import Node
 from .plates import Plate, Plates
 
 
-def as_known(value: Any, owner: str) -> Array:
+def as_known(value: Any, owner: str, instead_of_link: str = "") -> Array:
     """Return a number or an array as float64.
+
+    Parameters
+    ----------
+    value
+        The number or array.
+    owner
+        Where it is, for the message.
+    instead_of_link
+        What to state in the place of a link.
 
     Raises
     ------
@@ -22,7 +31,7 @@ def as_known(value: Any, owner: str) -> Array:
         If it is neither: the message says where it is.
     """
     if type(value) is not float and type(value) is not int:
-        refuse_link(value, owner)
+        refuse_link(value, owner, instead_of_link)
     if isinstance(value, list | tuple) and any(isinstance(own, Algebra) for own in value):
         raise ModelError(
             f"{owner} takes one number, array or variable; got the list {list(value)!r}. Several variables are one "
@@ -34,6 +43,8 @@ def as_known(value: Any, owner: str) -> Array:
             raise TypeError("complex")
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
+        if isinstance(value, Algebra):
+            raise ModelError(f"{owner} must be known, a number, an array or a Data; got {value!r}") from None
         raise ModelError(
             f"{owner} takes a number, an array or a caviar variable; got {value!r} of type {type(value).__name__}"
         ) from None

@@ -184,14 +184,11 @@ class _LocationSum:
     ) -> dict[str, tuple[str, str]]:
         used: dict[str, tuple[str, str]] = {}
 
+        twice: list[Any] = []
+
         def use(key: str, pair: tuple[str, str]) -> None:
             if key in used:
-                node = self.slots[key].node
-                raise ConjugacyError(
-                    f"'{node.name}' appears twice in one product of '{operands.name}' of '{operands.owner.name}', "
-                    f"whose square would need its fourth moment. Use two variables, or square a known column "
-                    f"beforehand."
-                )
+                twice.append(self.slots[key].node)
             used[key] = pair
 
         whole = whole_vector(operands, addend) if operands.owner.value_rank else None
@@ -218,6 +215,12 @@ class _LocationSum:
             for key in keys:
                 use(key, pair)
             self._sparse.met(*keys)
+        if twice:
+            node = min(twice, key=lambda own: own.is_known)
+            raise ConjugacyError(
+                f"'{node.name}' appears twice in one product of '{operands.name}' of '{operands.owner.name}', whose "
+                f"square would need its fourth moment. Use two variables, or square a known column beforehand."
+            )
         return used
 
     @staticmethod

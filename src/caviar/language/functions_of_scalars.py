@@ -35,6 +35,11 @@ class _Affine(NamedTuple):
     shift: float
 
 
+def _spelled(scale: float, shift: float, name: str) -> str:
+    product = name if scale == 1 else f"{scale:g} * {name}"
+    return product if not shift else f"{product} {'+' if shift > 0 else '-'} {abs(shift):g}"
+
+
 class FunctionOfScalar:
     """A sum in a slot that depends on one hidden scalar, as functions of that scalar.
 
@@ -159,8 +164,8 @@ class FunctionOfScalar:
         if scale and not support_of(node.own_family).is_positive(scale, shift - least):
             above = "positive" if not least else f"above {least:g}"
             raise ModelError(
-                f"{self._where} must be {above} for every value of '{node.name}'; {scale:g} * {node.name} "
-                f"{shift:+g} is not"
+                f"{self._where} must be {above} for every value of '{node.name}', which "
+                f"{_spelled(scale, shift, node.name)} is not. Give {least:g} + a Gamma, or a known value"
             )
 
     def pieces(self, target: Factor) -> list[_Piece]:

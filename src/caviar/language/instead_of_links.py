@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["INSTEAD_OF_ABSENT", "instead_of_link"]
+__all__ = [
+    "INSTEAD_IN_BETA",
+    "INSTEAD_IN_STEPS",
+    "INSTEAD_OF_ABSENT",
+    "INSTEAD_OF_CHANCES",
+    "instead_of_link",
+]
 
 INSTEAD_OF_ABSENT = (
     ". For a chance that only some rows have, as animals that are there, let a label choose it: p[z] with z = "
@@ -10,6 +16,13 @@ INSTEAD_OF_ABSENT = (
     "plates=Plate('there', 2)), whose first chance is about 0"
 )
 """In place of a number 0 or 1 times a chance."""
+
+INSTEAD_OF_CHANCES = (
+    "a chance that depends on hidden events has a table, p[a, b] with p = Beta('p', 1, 1, plates=(Plate('if a', 2), "
+    "Plate('if b', 2))) and a = Categorical('a', Dirichlet('share', [1, 1]), plates=obs), b likewise. What happens "
+    "if both do has the known table Constant('p', [[0, 0], [0, 1]], plates=...), and if one does [[0, 1], [1, 1]]"
+)
+"""In place of sums and products of chances."""
 
 _OF_EXPONENTIALS = {
     "precision": "the exponential of a predictor has no update as a precision. A variance that changes in time has "
@@ -25,6 +38,18 @@ _LOGARITHM = (
     "the exponential of a predictor has no update there. Take the logarithm of positive data, "
     "Normal('log {name}', predictor, Gamma('tau', 1, 1)), or a number for each group, {slot}[Data('group', plates=...)]"
 )
+
+INSTEAD_IN_STEPS = (
+    "the steps of a chain have no predictor. Let known inputs choose from a table of steps, table[Data('input', "
+    "plates=time)] with table = Dirichlet('table', [1, 1], plates=(Plate('input', 2), Plate('from', 2)))"
+)
+"""In the place of a link in the transitions of a chain."""
+
+INSTEAD_IN_BETA = (
+    "it has no update there. Of shares between 0 and 1 take the log-odds as data, "
+    "Normal('log odds', predictor, Gamma('tau', 1, 1))"
+)
+"""In the place of a link in a Beta."""
 
 _OF_COUNTS = (
     "{link!r} is the probabilities of one label in each row, as in Categorical('y', ...). Counts of K categories are "

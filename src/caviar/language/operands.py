@@ -133,9 +133,12 @@ def vector_of(operands: Operands, value: Any) -> Node | Indexed | Part:
     if rank == 1:
         return value
     if rank == 0 and not node.is_known and node.plates:
+        instead = "state them as one MultivariateNormal"
+        if type(node).__name__ in ("Gamma", "HalfNormal"):
+            instead = "state a sum of products of HalfNormals, a1 * b1 + a2 * b2, each a variable of its own"
         raise ConjugacyError(
             f"{where} takes vectors, but '{node.name}' is a {type(node).__name__} with plates. Numbers that meet in "
-            f"one dot product cannot be updated in parallel; state them as one MultivariateNormal."
+            f"one dot product cannot be updated in parallel; {instead}."
         )
     raise PlateError(
         f"{where} takes vectors, but '{node.name}' is {'a number; multiply with *' if rank == 0 else 'a matrix'}"

@@ -15,6 +15,7 @@ from ..families._scalar_functions import Function
 from ..families.tabulated_sticks import tabulated_sticks
 from .algebra import Predictor, PredictorAlong, as_predictor
 from .constants import Constant, as_known
+from .instead_of_links import INSTEAD_IN_BETA
 from .nodes import Data, Expression, Indexed, Node
 from .plates import Plate, Plates
 from .roles import CONCENTRATION, LOG_GAMMA_TANGENT, RATE, SHAPE, STICKS, TOTAL, TWO_SHAPES
@@ -331,7 +332,10 @@ def _stacked(name: str, a: Expression, b: Expression) -> Array:
     for label, value in (("a", a), ("b", b)):
         if value is None:
             raise ModelError(f"'{label}' of Beta '{name}' is missing: give a number or an array")
-    known = [as_known(a, f"'a' of Beta '{name}'"), as_known(b, f"'b' of Beta '{name}'")]
+    known = [
+        as_known(value, f"'{label}' of Beta '{name}'", INSTEAD_IN_BETA)
+        for label, value in (("a", a), ("b", b))
+    ]
     try:
         return np.stack(np.broadcast_arrays(*known), axis=-1)
     except ValueError:

@@ -13,7 +13,7 @@ from .._typing import Array
 from ..families.tabulated import can_be_tabulated
 from .algebra import Diagonal, Link, LinkOfProbability, Predictor, as_predictor
 from .constants import Constant, as_known, refuse_link
-from .instead_of_links import INSTEAD_OF_ABSENT, instead_of_link
+from .instead_of_links import INSTEAD_OF_ABSENT, INSTEAD_OF_CHANCES, instead_of_link
 from .nodes import Data, Expression, Indexed, Label, Node, Part, placed
 from .plates import Plate
 from .roles import (
@@ -91,6 +91,19 @@ def _where(owner: Stated, slot: str) -> str:
     return f"'{slot}' of {type(owner).__name__} '{owner.name}'"
 
 
+def _has_chances(value: object) -> bool:
+    """Whether a sum or product has a chance or a number 0 or 1 in it, of which a link is none."""
+    operands = (
+        [own for addend in value.addends for own in addend.operands] if isinstance(value, Predictor) else []
+    )
+    nodes = [own.node if isinstance(own, Indexed) else own for own in operands]
+    return any(isinstance(node, Stated) and (node.is_zero_or_one or _is_chance(node)) for node in nodes)
+
+
+def _is_chance(node: Stated) -> bool:
+    return "log_complement" in node.own_family.statistics
+
+
 def _may_be_absent(value: object) -> bool:
     """Whether something is a product of a number 0 or 1 and others."""
     several = [own.operands for own in value.addends] if isinstance(value, Predictor) else []
@@ -108,6 +121,17 @@ def _is_complement(value: object) -> bool:
         and sorted(own.coefficient for own in value.addends) == [-1, 1]
         and sorted(len(own.operands) for own in value.addends) == [0, 1]
     )
+
+
+def _instead_of_a_sum(role: Role | RoleOfDimension, value: Predictor | Diagonal) -> str:
+    if role is not PROBABILITY:
+        return "give a variable, a number or an array"
+    link = "use its logistic(...) or probit(...), which is a probability"
+    if _is_complement(value):
+        return f"{link}. For 1 - p model the other outcome: p is the probability of 1 - y = 1"
+    if _may_be_absent(value):
+        return link + INSTEAD_OF_ABSENT
+    return INSTEAD_OF_CHANCES if _has_chances(value) else link
 
 
 def as_expression(
@@ -143,14 +167,7 @@ def as_expression(
         return as_predictor(value)
     if isinstance(value, Predictor | Diagonal) and not is_joint:
         if role not in _TAKE_SUMS and not takes_scalar(role):
-            remedy = "give a variable, a number or an array"
-            if role is PROBABILITY:
-                remedy = "use its logistic(...) or probit(...), which is a probability"
-                if _is_complement(value):
-                    remedy += ". For 1 - p model the other outcome: p is the probability of 1 - y = 1"
-                elif _may_be_absent(value):
-                    remedy += INSTEAD_OF_ABSENT
-            raise ModelError(f"{where} takes no sum or product; {remedy}")
+            raise ModelError(f"{where} takes no sum or product; {_instead_of_a_sum(role, value)}")
         return value
     if isinstance(value, Link):
         is_probability = isinstance(value, LinkOfProbability)
@@ -321,6 +338,11 @@ def _check_plates(owner: Stated, slot: Slot) -> None:
         else:
             choose = f"choose from it with a Categorical: {slot.node.name}[z]"
             hint = f"add plate '{plate.name}' to '{owner.name}', or {choose}"
+            if chosen and isinstance(slot.node, Constant) and slot.role.rank == 2:
+                hint = (
+                    f"known matrices are repeated over what chooses them: Constant('{slot.node.name}', array, "
+                    f"plates={chosen[0].name})"
+                )
             nested = next(
                 (own for own in owner.plates if own.within is not None and own.within in chosen), None
             )
@@ -384,8 +406,19 @@ _LINKS = {
 """Distribution of what is observed -> what to write where a real number is its parent."""
 
 
+_INSTEAD = {
+    ("Normal", "Gamma"): "A positive number in a mean is a HalfNormal.",
+    ("Poisson", "Bernoulli"): "For counts with too many zeros let a Categorical z choose a rate of almost 0: "
+    "Constant('there', [1e-9, 1], plates=Plate('state', 2))[z] times the rate.",
+}
+"""Distribution of what is observed, and of a parent that it cannot have -> what to write."""
+
+
 def _link(owner: Stated, node: Stated) -> str:
-    """Return the link that turns a real number into what a slot takes; empty where there is no link."""
+    """Return what to write in the place of a parent, as a link of a real number; empty where nothing is known."""
+    instead = _INSTEAD.get((type(owner).__name__, type(node).__name__))
+    if instead:
+        return f" {instead}"
     link = _LINKS.get(type(owner).__name__)
     return f" {link.format(node.name)}" if link and node.own_family.statistics == ("x", "xx") else ""
 

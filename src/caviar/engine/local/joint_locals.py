@@ -195,4 +195,10 @@ def _instead(met: _Meetings, members: Sequence[Variable]) -> str:
         return f"'{plated.name}' has several labels a row: state one plate of all pairs of {every}, a row for each"
     if len(members) > 1 and all(isinstance(own, Normal | MultivariateNormal) for own in members):
         return f"state {names} as one MultivariateNormal, whose entries dot(array, both) adds up"
+    number = next((own for own in members if own.is_zero_or_one), None)
+    if number is not None:
+        return (
+            f"'{number.name}' is a number: state a Categorical of two categories instead, which chooses what it "
+            f"multiplies, Constant('parts', [0, w], plates=(Plate('there', 2), ...))[{number.name}]"
+        )
     return "leave the others factors of their own"

@@ -156,7 +156,8 @@ class Recentring:
 
         Those that all categories share are not features of the labels.
         """
-        matrix = coefficients.matrices[self.factor.key]
+        # the states of a chain come first, and then the steps between them
+        matrix = coefficients.matrices[self.factor.key][: len(like)]
         for feature, columns in self._squares:
             if feature.is_packed:
                 # the diagonal comes first

@@ -203,6 +203,18 @@ def _candidates(basis: Basis) -> Iterator[Guess]:
     for guesses in GUESSES:
         for guess in guesses(basis):
             yield {**certain, **guess}
+    if _are_told_apart(basis):
+        yield PRIOR
+
+
+def _are_told_apart(basis: Basis) -> bool:
+    """Whether priors tell the categories of a label apart, and more than labels is hidden in the rows.
+
+    What is hidden beside guessed labels is drawn at first, and labels that follow from a bad draw may keep it bad.
+    """
+    problem = basis.problem
+    has_more = any(not factor.labels for factor in problem.factors)
+    return has_more and any(differs_in_components(problem, gate) for gate in basis.gates if gate.factor)
 
 
 def _starts(basis: Basis, guesses: Sequence[Guess]) -> Iterator[Callable[[], Start]]:

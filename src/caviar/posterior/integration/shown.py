@@ -70,7 +70,10 @@ class Integrated(Corrected):
         heavy = [name for name in self.values if np.isinf(self.sds[name]).any()]
         if not heavy:
             return ""
-        return f" {_listed(heavy)}: no finite standard deviation, because the tail is too long; see the interval."
+        return (
+            f" {_listed(heavy)}: no finite standard deviation, or one that single values of its long tail decide; see "
+            f"the interval."
+        )
 
     def weighted(self, name: str) -> Weighted | None:
         """Return the values of a global with their weights; None of one that is not integrated over."""
