@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import caviar as cv
+from caviar.engine.ascent.schedules import beyond_saddles
+from caviar.engine.ascent.schedules.swaps import Mixture
 from caviar.estimators.automatic import search as searches
 from caviar.estimators.automatic.problem import Problem
-from caviar.estimators.automatic.proposals import Proposal
+from caviar.estimators.automatic.proposals import Proposal, split_of
 from caviar.estimators.automatic.restricted import Neighbourhoods, Settled, apart
 
 RNG = np.random.default_rng(3)
@@ -106,3 +108,84 @@ def test_columns_of_several_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
     table = cv.data.Table(np.column_stack([X[:, 0], LABELS % 2]), ("x", "kind"), {"kind": ("even", "odd")})
     found = cv.MixedMixture("auto", random_state=0).fit(table)
     assert len(found.weights_) >= 3
+
+
+def search_of(shares: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a search that has begun at shares, and is large."""
+    monkeypatch.setattr(searches, "_MANY", 3)
+    monkeypatch.setattr(searches, "_LARGE", 0)
+    rows = problem()
+    begun = rows.fit(shares.shape[1], {"z": shares}, max_iter=5)
+    generator = np.random.default_rng(0)
+    return searches._Search(rows, generator, lambda move: None, begun, shares.shape[1], searches.Pace())
+
+
+def test_a_fit_among_neighbours_does_not_look_for_saddle_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    monkeypatch.setattr(beyond_saddles, "beyond_saddle", lambda *own: looks.append(1))
+    rows, shares = problem(), np.eye(6)[LABELS]
+    assert Neighbourhoods(rows, shares, {}).settled(_halved(0, shares), 1e9).gain < 0
+    assert not looks
+    rows.fit(6, {"z": (shares + 0.1) / 1.6})
+    assert looks
+
+
+def test_moves_that_lose_more_than_can_come_back_are_not_fitted_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = search_of(np.eye(6)[LABELS], monkeypatch)
+    tried: list[int] = []
+    monkeypatch.setattr(own, "try_from", lambda start, proposals: tried.append(len(proposals)))
+
+    def end(k: int, gain: float) -> Settled:
+        return Settled(Proposal("split", (k,), 0.0), (k,), gain, np.ones((len(X), 2)))
+
+    near = Neighbourhoods(own.sample, own.responsibilities, {})
+    own._try_settled(near, [end(0, 20.0), end(1, -10.0), end(2, -30.0), end(3, -60.0)])
+    # four together, two, the best of them, and the second by itself
+    assert tried == [4, 2, 1, 1]
+
+
+def test_components_of_which_a_split_was_refused_are_not_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = search_of(np.eye(6)[LABELS], monkeypatch)
+    fitted: list[int] = []
+
+    def counted(k: int, *others: Any) -> Any:
+        fitted.append(k)
+        return split_of(k, *others)
+
+    monkeypatch.setattr(searches, "split_of", counted)
+    for k in (1, 4):
+        own.memory.refuse(Proposal("split", (k,), 0.0), own.responsibilities)
+    cut: list[Any] = []
+    cuts = Mixture.cuts
+
+    def told(self: Mixture, each: int = 2, some: Any = None) -> Any:
+        cut.append(some)
+        return cuts(self, each, some)
+
+    monkeypatch.setattr(Mixture, "cuts", told)
+    own.fitted_splits()
+    assert fitted == [0, 2, 3, 5]
+    assert cut == [[0, 2, 3, 5]]
+
+
+def test_merges_of_a_mixture_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = search_of(np.eye(6)[LABELS], monkeypatch)
+    assert own.merge_proposals() is own.merge_proposals()
+
+
+def test_components_are_put_in_order_without_another_look_for_saddle_points(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = search_of(np.eye(6)[(LABELS + 1) % 6 * (LABELS > 0)], monkeypatch)
+    own.settle()
+    earlier = own.posterior
+    assert earlier.converged
+    monkeypatch.setattr(beyond_saddles, "beyond_saddle", lambda *own: pytest.fail("looked again"))
+    own.put_in_order()
+    assert own.posterior is not earlier
+    assert own.posterior.converged
+    assert own.posterior.elbo == pytest.approx(earlier.elbo, abs=1e-3)
+    weights = own.problem.responsibilities(own.posterior).sum(axis=0)
+    assert (np.diff(weights) < 1e-6).all()

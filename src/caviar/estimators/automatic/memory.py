@@ -60,18 +60,20 @@ class Memory:
             (self._components(group, responsibilities), proposal) for group, proposal in made
         ]
 
-    def cuts(self, mixture: Mixture, effort: tuple[int, int], responsibilities: Array) -> list[Proposal]:
-        """Return the best cut of each component, the best first; of one that did not change, the one made before.
+    def cuts(
+        self, mixture: Mixture, effort: tuple[int, int], responsibilities: Array, some: Sequence[int]
+    ) -> list[Proposal]:
+        """Return the best cut of some components, the best first; of one that did not change, the one made before.
 
         Those before stay in mind, twice as many as there are components.
         """
         kind, every = f"cut {effort}", dict[int, Proposal | None]()
         size = responsibilities.shape[1]
-        for k in range(size):
+        for k in some:
             is_known, proposal = self.proposal_of(kind, (k,), responsibilities, _ALIKE)
             if is_known:
                 every[k] = None if proposal is None else replace(proposal, components=(k,))
-        changed = [k for k in range(size) if k not in every]
+        changed = [k for k in some if k not in every]
         made = {own.components[0]: own for own in cuts_of(mixture, effort, changed)}
         fresh = [(self._components((k,), responsibilities), made.get(k)) for k in changed]
         self._proposed[kind] = [*self._proposed.get(kind, []), *fresh][-2 * size :]

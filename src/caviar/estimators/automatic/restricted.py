@@ -15,7 +15,6 @@ import numpy as np
 
 from ..._typing import Array
 from ...engine.ascent.driver import Progress
-from ...posterior.posterior import Posterior
 from .problem import Problem
 from .proposals import Proposal, applied
 
@@ -90,22 +89,22 @@ class Neighbourhoods:
         share = own.sum(axis=1)
         inside = share > _SMALLEST_SHARE
         known = {name: factor.mean for name, factor in self.shared.items()}
-        part = self.rows.part(share, _SMALLEST_SHARE, tol=_TOL, known=known)
+        # ended here and not by the loop: where a move has led is compared, and need not be known to be no saddle point
+        part = self.rows.part(share, _SMALLEST_SHARE, tol=0.0, known=known)
         own = own[inside] / share[inside, None]
         if group not in self._before:
-            self._before[group] = part.fit(len(group), {"z": own}, max_iter=_PASSES).elbo
+            until = _over(-np.inf, part.total_weight)
+            self._before[group] = part.fit(len(group), {"z": own}, max_iter=_PASSES, until=until).elbo
         before = self._before[group]
         cut = None if proposal.share is None else proposal.share[inside]
         moved = replace(proposal, components=tuple(group.index(k) for k in proposal.components), share=cut)
         start = applied([moved], own, part.weights)
-        after = part.fit(
-            start.shape[1],
-            {"z": start},
-            max_iter=_PASSES,
-            until=_hopeless(before - loss, part.total_weight),
-        )
-        shares = share[:, None] * np.broadcast_to(_typical(after, part), (len(share), start.shape[1]))
-        shares[inside] = share[inside, None] * part.responsibilities(after)
+        until = _over(before - loss, part.total_weight)
+        after = part.fit(start.shape[1], {"z": start}, max_iter=_PASSES, until=until)
+        own = part.responsibilities(after)
+        # rows of which next to nothing is in the neighbourhood are divided as the others are in the mean
+        shares = share[:, None] * (part.weights @ own / part.total_weight)
+        shares[inside] = share[inside, None] * own
         return Settled(proposal, group, after.elbo - before, shares)
 
     def with_moves(self, moves: Iterable[Settled]) -> Array:
@@ -118,16 +117,12 @@ class Neighbourhoods:
         return after[:, np.argsort(-(self.rows.weights @ after), kind="stable")]
 
 
-def _typical(posterior: Posterior, part: Problem) -> Array:
-    """Return the average responsibilities of a part, for rows of which next to nothing is in it."""
-    return part.weights @ part.responsibilities(posterior) / part.total_weight
-
-
-def _hopeless(aim: float, weight: float) -> Callable[[Progress], bool]:
-    """Return what ends a fit that cannot exceed an objective at its present speed."""
+def _over(aim: float, weight: float) -> Callable[[Progress], bool]:
+    """Return what ends a fit that has settled, or that cannot exceed an objective at its present speed."""
 
     def until(event: Progress) -> bool:
-        return event.iteration >= 4 and event.elbo + 20 * event.change_per_row * weight < aim
+        is_hopeless = event.iteration >= 4 and event.elbo + 20 * event.change_per_row * weight < aim
+        return is_hopeless or abs(event.change_per_row) < _TOL
 
     return until
 

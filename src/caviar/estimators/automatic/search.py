@@ -47,6 +47,9 @@ _CLOSE_COSTS = 0.15
 """Loss among its neighbours up to which a move is made again, as a multiple of what a component costs."""
 _BY_THEMSELVES = 4
 """Moves, of those that were settled among neighbours, that are tried on all rows one by one."""
+_ADAPTS = 24.0
+"""Loss among neighbours, in nats, up to which they are: on all rows what components share adapts, and a little more is
+gained."""
 _BRIEF, _CLOSE = 10, 5.0
 """Iterations that show what a move in time gains, and the loss after these up to which it is tried, in nats."""
 _NEAR, _NEAR_COSTS = 12.0, 0.6
@@ -100,6 +103,7 @@ class _Search:
         self.responsibilities = np.asfortranarray(self.sample.responsibilities(self.posterior))
         self.sample_elbo: float | None = None
         self.cuts: dict[tuple[int, int], list[Proposal]] = {}
+        self.merges: list[Proposal] | None = None
         self.mixture = self.sample.weighed(self.posterior, self.responsibilities)
         self.pace.best(self.n_components, self.posterior.elbo)
 
@@ -161,7 +165,8 @@ class _Search:
             if self.try_from(near.with_moves(together), [end.proposal for end in together]):
                 return True
             together = together[: len(together) // 2]
-        return any(self.try_from(near.with_moves([end]), [end.proposal]) for end in found[1:_BY_THEMSELVES])
+        alone = [end for end in found[1:_BY_THEMSELVES] if end.gain > -_ADAPTS]
+        return any(self.try_from(near.with_moves([end]), [end.proposal]) for end in alone)
 
     @property
     def _near(self) -> float:
@@ -226,22 +231,30 @@ class _Search:
         return accepted
 
     def split_proposals(self, effort: tuple[int, int]) -> list[Proposal]:
-        """Return a split of each component from sums alone, the best first."""
+        """Return a split of each component from sums alone, the best first.
+
+        Where cuts are dear, none are made of components of which a split was refused: it would not be tried.
+        """
         if self.mixture is None:
             return []
         if effort not in self.cuts:
             if self._is_large:
-                self.cuts[effort] = self.memory.cuts(self.mixture, effort, self.responsibilities)
+                self.cuts[effort] = self.memory.cuts(
+                    self.mixture, effort, self.responsibilities, self._open_to_splits()
+                )
             else:
                 self.cuts[effort] = cuts_of(self.mixture, effort)
         return self.cuts[effort]
 
     def fitted_splits(self) -> list[Proposal]:
-        """Return the best split of each component, the best first: from sums alone, or by fits to its rows."""
+        """Return the best split of each component, the best first: from sums alone, or by fits to its rows.
+
+        No fits are made for components of which a split was refused: another one of them would not be tried.
+        """
         best: dict[tuple[int, ...], Proposal] = {}
         fits = self._proposed(
             "split",
-            [(k,) for k in range(self.n_components)],
+            [(k,) for k in self._open_to_splits()],
             lambda k: split_of(k, self.responsibilities, self.sample, self.generator),
         )
         for proposal in (*fits, *self.split_proposals(THOROUGH)):
@@ -250,10 +263,17 @@ class _Search:
                 best[proposal.components] = proposal
         return sorted(best.values(), key=lambda proposal: -proposal.gain)
 
+    def _open_to_splits(self) -> list[int]:
+        """Return the components of which no split was refused."""
+        every = [Proposal("split", (k,), 0.0) for k in range(self.n_components)]
+        return [p.components[0] for p in every if not self.memory.was_refused(p, self.responsibilities)]
+
     def merge_proposals(self) -> list[Proposal]:
         """Return merges of the pairs that share rows most, the best first."""
         if self.mixture is not None:
-            return merges_of(self.mixture)
+            if self.merges is None:
+                self.merges = merges_of(self.mixture)
+            return self.merges
         return self._proposed(
             "merge",
             overlapping(self.responsibilities, self.sample, 3 * self.n_components),
@@ -369,10 +389,15 @@ class _Search:
         if np.all(np.diff(order) > 0):
             return
         start = {**self.problem.shared(self.posterior), "z": responsibilities[:, order]}
-        after = self.problem.fit(self.n_components, start)
-        if after.elbo >= self.posterior.elbo - self.problem.slack(after.elbo):
-            after._goes_on_from(self.posterior)
-            self.posterior = after
+        # one iteration that is not judged, where it tells enough: that this is no saddle point was known before
+        for problem, most in ((replace(self.problem, tol=0.0), 1), (self.problem, None)):
+            after = problem.fit(self.n_components, start, max_iter=most)
+            if after.elbo >= self.posterior.elbo - self.problem.slack(after.elbo):
+                after._goes_on_from(self.posterior)
+                if most == 1 and after.status is Status.MAX_ITER:
+                    after.status = self.posterior.status
+                self.posterior = after
+                return
 
     def _start_from(self, responsibilities: Array) -> Starts | None:
         """Return where a fit to all rows begins; None if the sample shows that it leads nowhere."""

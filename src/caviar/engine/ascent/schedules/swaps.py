@@ -214,11 +214,13 @@ class Mixture:
             places = np.arange(len(places)) % self.components.size
         taken = np.stack([own.natural for own in cuts], axis=1)
         whole, natural, costs = taken.sum(axis=0), taken, np.zeros(places.shape)
-        for _ in range(steps):
+        for step in range(steps):
+            if step:
+                first = _first_of(natural)
+                np.multiply(whole, first, out=taken[0])
+                np.multiply(whole, 1 - first, out=taken[1])
             natural, costs = self._taking(taken.reshape(-1, taken.shape[-1]), places)
             natural = natural.reshape(taken.shape)
-            first = _first_of(natural)
-            taken = np.stack([whole * first, whole * (1 - first)])
         before = [self.costs[list(set(own.places))].sum() for own in cuts]
         gains = self._changes(1.0 - whole, natural) + before - costs.reshape(2, -1).sum(axis=0)
         return [
