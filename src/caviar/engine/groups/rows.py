@@ -35,6 +35,8 @@ class GroupedRows:
         Which of these the groups are, (G,).
     counts
         Rows of each group, (G,).
+    largest
+        The size of the largest entry of each feature, (F, G').
     weights
         Of rows that groups share, (N,); None where every row counts once.
     """
@@ -42,12 +44,14 @@ class GroupedRows:
     features: Array
     numbers: AnyArray
     counts: AnyArray
+    largest: Array
     weights: Array | None = None
 
     @classmethod
     def of(cls, features: Array, counts: AnyArray, weights: Array | None = None) -> GroupedRows:
         """Return the rows of all groups."""
-        return cls(features, np.arange(len(counts)), counts, weights)
+        largest = np.maximum(features.max(axis=-1), -features.min(axis=-1))
+        return cls(features, np.arange(len(counts)), counts, largest, weights)
 
     def taken(self, groups: AnyArray) -> GroupedRows:
         """Return the rows of some groups; their features stay where they are."""
@@ -130,14 +134,8 @@ class GroupedRows:
 
     def losses(self, matrices: Array, groups: AnyArray) -> Array:
         """Return the rounding error that a logit of some groups has at most (nats), (G,)."""
-        found, size = [], max(1, _BLOCK // self.features[:, 0].size)
-        for first in range(0, len(groups), size):
-            own = slice(first, first + size)
-            features = self._features_of(groups[own])
-            # the size of the largest entry of each feature
-            largest = np.maximum(features.max(axis=-1), -features.min(axis=-1))
-            found.append((np.abs(matrices[own]) @ largest[..., None]).max(axis=(-1, -2)))
-        return np.finfo(float).eps * np.concatenate(found)
+        largest = self.largest if self._is_shared else self.largest[:, self.numbers[groups]]
+        return np.finfo(float).eps * (np.abs(matrices) @ largest.T[..., None]).max(axis=(-1, -2))
 
 
 def _product(left: Array, right: Array, out: Array) -> None:
