@@ -35,10 +35,10 @@ _SHARED, _LARGE = 1.0, 2_000
 Their rows are not looked at any more, so that only their updates are left, which a few iterations must repay.
 """
 
-_SPARED = 2**14
+_SPARED = 2**16
 """Numbers of the data of groups that have ended, below which they stay in the arrays: to take them out costs more."""
 
-_COPIED = 0.75
+_COPIED = 0.7
 """Share of the groups with rows of their own up to which only theirs are looked at, which copies these rows."""
 
 _SAFE = 0.5

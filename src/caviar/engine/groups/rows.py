@@ -16,7 +16,11 @@ from ..design.scratch import Scratch
 from ..local.categorical import softmax_beside_first, softmax_inplace
 
 _BLOCK = 2**16
-"""Numbers of features of the groups that are looked at together: they stay in the cache."""
+"""Numbers of features that are written together, or of shares of common rows: they stay in the cache."""
+
+_LOOKED = 2**18
+"""Numbers of features of the groups that are looked at together. More calls, of which each is shorter, take longer, above
+all where threads wait for each other between them."""
 
 _FEW_ROWS = 3
 """Rows of small matrices up to which each is multiplied by itself."""
@@ -93,12 +97,12 @@ class GroupedRows:
             groups = np.arange(len(self.numbers))
         n_groups, n_features, n_rows = len(matrices), len(self.features), self._n_rows
         sums, entropies = np.empty(matrices.shape), np.empty(n_groups)
-        size = max(1, _BLOCK // (matrices.shape[1] * n_rows if self._is_shared else n_features * n_rows))
+        numbers = (_BLOCK, matrices.shape[1] * n_rows) if self._is_shared else (_LOOKED, n_features * n_rows)
+        size = max(1, numbers[0] // numbers[1])
         for first in range(0, n_groups, size):
             own = slice(first, first + size)
-            numbers = groups[own]
-            features = self._features_of(numbers)
-            entropies[own] = self._looked(matrices[own], features, self._weights_of(numbers), sums[own])
+            features = self._features_of(groups[own])
+            entropies[own] = self._looked(matrices[own], features, self._weights_of(groups[own]), sums[own])
         return sums, entropies
 
     def _weights_of(self, groups: AnyArray) -> Array | None:

@@ -205,7 +205,8 @@ def _batch(
     values = data.stacked(groups)
     if any(own.dtype.kind not in "biuf" for own in values.values()):
         return None, groups
-    is_odd = ~np.logical_and.reduce([_are_finite(own) for own in values.values()])
+    finite = [np.isfinite(own).reshape(len(groups), -1).all(axis=1) for own in values.values()]
+    is_odd = ~np.logical_and.reduce(finite)
     differences = None if is_odd.any() else statements.differences(values, counts)
     if differences is None or differences.is_odd.any():
         is_odd = is_odd if differences is None else differences.is_odd
@@ -231,16 +232,6 @@ def _batch(
         return None, groups
     made = Batch(groups[places], places, problem.factors(ends.vector, places), ends)
     return made, groups[~ends.has_settled]
-
-
-def _are_finite(values: AnyArray) -> AnyArray:
-    """Return which groups have finite numbers only, (G,), from those of all groups, (G, N, ...)."""
-    numbers = values.reshape(len(values), -1)
-    if values.dtype.kind != "f":
-        return np.ones(len(values), dtype=bool)
-    with np.errstate(invalid="ignore"):
-        # 0 times a number is 0 where it is finite, and else NaN
-        return np.asarray(numbers @ np.zeros(numbers.shape[1], dtype=values.dtype) == 0.0)
 
 
 def _problem_of(
