@@ -14,6 +14,7 @@ from caviar.engine.design.keys import ColumnKey
 from caviar.engine.groups import fit
 from caviar.engine.groups.ascent import GroupedEnds, ascend
 from caviar.engine.groups.problem import GroupedProblem, Groups
+from caviar.engine.groups.rows import GroupedRows
 from caviar.engine.groups.starts import begun, clustered, points_of
 from caviar.fitting.model import assembled
 from caviar.models.maximum_likelihood_mixture import POINT
@@ -70,6 +71,46 @@ def test_a_group_in_a_batch_ends_where_a_fit_of_it_ends(case: str) -> None:
         assert np.all(np.diff(trace) > -1e-8 * np.abs(trace[-1]))
         weights = [each["weights"].mean for each in ({n: f[number] for n, f in factors.items()}, single)]
         np.testing.assert_allclose(*weights, rtol=1e-3)
+
+
+@pytest.mark.parametrize("gap", [4.0, 2.0])
+@pytest.mark.parametrize("case", ["joint", "likelihood"])
+def test_groups_end_before_a_step_that_is_foreseen_to_gain_nothing(
+    case: str, gap: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fewer steps end less than the tolerance lower, and rows of groups that have ended are not looked at."""
+    model, point, _ = CASES[case]
+    tables, tol = _tables(200, gap=gap, n_rows=100), 1e-6
+    stacked, counts = np.stack(tables), np.full(200, 100)
+    labels = (stacked[..., 0] > stacked[..., 0].mean(axis=1, keepdims=True)).astype(int)
+    problem = GroupedProblem(
+        assembled(model, {"x": tables[0]}, point), again, Groups({ColumnKey("x"): stacked}, counts, {}, {})
+    )
+    seen, look = [], GroupedRows.look
+
+    def counted(rows: GroupedRows, matrices: Any, groups: Any = None) -> Any:
+        seen.append(len(matrices))
+        return look(rows, matrices, groups)
+
+    monkeypatch.setattr(GroupedRows, "look", counted)
+    found, looks = [], []
+    for foresees in (False, True):
+        seen.clear()
+        ends = GroupedEnds.none(200)
+        assert ascend(begun(problem, labels), ends, 300, tol, foresees=foresees) is None
+        assert ends.has_settled.all()
+        found.append(ends)
+        looks.append(sum(seen))
+    after, before = found
+    assert (before.n_iter <= after.n_iter).all()
+    assert after.n_iter.mean() - before.n_iter.mean() > 0.5
+    assert looks[1] < looks[0] - 50
+    # these steps are from the same places
+    assert np.all(before.elbo > after.elbo - 2 * tol * counts)
+    for number in (0, 120):
+        trace = before.trace(number)
+        assert len(trace) == before.n_iter[number] + 1
+        assert trace[-1] == before.elbo[number]
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ MANY = 128
 _SMALL, _SMALL_TRIANGLE = 4, 12
 """Rows up to which that is so, of a factorisation or a product, and of the inverse of a triangular matrix."""
 
-_TOGETHER = 1024
-"""Matrices that are taken together, so that their entries stay in the cache."""
+_TOGETHER = 2**16
+"""Numbers of the matrices that are taken together: they stay in the cache, and each call is long."""
 
 
 def cholesky(matrix: Array) -> Array:
@@ -62,8 +62,9 @@ def _by_entries(operation: Callable[[Array], Array], stack: Array) -> Array:
     rows = stack.reshape(-1, size * size)
     found = np.empty(rows.shape)
     with np.errstate(all="ignore"):
-        for first in range(0, len(rows), _TOGETHER):
-            own = slice(first, first + _TOGETHER)
+        together = _TOGETHER // (size * size)
+        for first in range(0, len(rows), together):
+            own = slice(first, first + together)
             entries = np.array(rows[own].T, order="C").reshape(size, size, -1)
             found[own] = operation(entries).reshape(size * size, -1).T
     return found.reshape(stack.shape)

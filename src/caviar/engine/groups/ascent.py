@@ -22,7 +22,7 @@ from ..ascent.problem import Problem, statistics_of
 from ..ascent.schedules.acceleration import most_of_a_sweep
 from ..ascent.status import Status
 from ..rows.recentring import TOLERATED_LOSS
-from .moves import GroupedMemory, judged, proposal
+from .moves import GroupedMemory, gain_of_secant, judged, proposal
 from .problem import GroupedProblem
 
 _SHARE, _FEW, _SPENT = 3.0, 256, 0.6
@@ -35,8 +35,14 @@ _SHARED, _LARGE = 1.0, 2_000
 Their rows are not looked at any more, so that only their updates are left, which a few iterations must repay.
 """
 
-_SPARED = 2**14
+_SPARED = 2**16
 """Numbers of the data of groups that have ended, below which they stay in the arrays: to take them out costs more."""
+
+_COPIED = 0.7
+"""Share of the groups with rows of their own up to which only theirs are looked at, which copies these rows."""
+
+_SAFE = 0.5
+"""What a secant move may be foreseen to gain, in what it must not gain: where an ascent is slow it gains more."""
 
 _FALL = 1e-8
 """Fall of an objective, relative to its size and to one nat, that counts as rounding."""
@@ -116,16 +122,19 @@ class GroupedState:
         """Which groups may take a further step, (G,)."""
         return np.array([own is None for own in self.ended])
 
-    @property
-    def looks_on(self) -> AnyArray | None:
-        """Numbers of the groups whose rows have to be looked at: those that go on, without a copy of any rows.
+    def looks_on(self, goes_on: AnyArray) -> AnyArray | None:
+        """Return the numbers of the groups whose rows have to be looked at: those that go on.
 
-        None for all of them, as where each group has rows of its own, which would be copied.
+        None for all of them, as where nearly all go on and each has rows of its own, which would be copied.
+
+        Parameters
+        ----------
+        goes_on
+            Which groups go on, (G,).
         """
-        if not self.problem.groups.is_shared or self.sums is None:
-            return None
-        goes_on = self.goes_on
-        return None if goes_on.all() else goes_on.nonzero()[0]
+        share = 1.0 if self.problem.groups.is_shared else _COPIED
+        left = goes_on.nonzero()[0]
+        return None if self.sums is None or left.size >= share * goes_on.size else left
 
     @cached_property
     def vector(self) -> Array:
@@ -216,25 +225,39 @@ def _put(arrays: Statistics, others: Statistics, groups: AnyArray) -> Statistics
 
 
 @np.errstate(all="ignore")
-def _stepped(state: GroupedState) -> GroupedState:
-    """Return the state after each global factor was updated in turn, or moved further, and a pass over the rows."""
-    after, going = _updated(state), state.looks_on
+def _stepped(state: GroupedState, foresees: float) -> tuple[GroupedState, AnyArray]:
+    """Return the state after a step, and which groups are foreseen to gain nothing by it and have not made it, (G,).
+
+    In a step each global factor is updated in turn, or moved further, before a pass over the rows.
+
+    Parameters
+    ----------
+    foresees
+        Gain of a step in nats a row below which groups do not make it.
+    """
+    after, goes_on = _updated(state), state.goes_on
+    none = np.zeros(len(goes_on), dtype=bool)
     if not state.natural or state.memory is None:
-        return replaced(looked(after, going), memory=state.memory)
+        return replaced(looked(after, state.looks_on(goes_on)), memory=state.memory), none
     memory, vector, tried = proposal(state.memory, state.place, after.place, state.change)
-    # labels of components that are ruled out have no finite place
-    tried &= np.isfinite(vector).all(axis=-1)
-    if going is not None:
-        tried &= state.goes_on
-    if not tried.any():
-        return replaced(looked(after, going), memory=judged(memory, tried, tried))
-    found, tried_now = _moved(after, vector, tried, going)
     before_look = after.problem.objective(after.arrays, after.entropy) + after.own_entropy
+    gain = (before_look - state.elbo) / state.problem.groups.totals
+    n_factors, secant = len(state.problem.one.order), gain_of_secant(memory, vector)
+    # neither do the updates and the rows gain so much, nor the move that takes into account how slow they are
+    ended = goes_on & memory.is_secant & (most_of_a_sweep(np.abs(gain), n_factors) < foresees)
+    ended &= np.abs(secant) < _SAFE * foresees * state.problem.groups.totals
+    goes_on &= ~ended
+    going = state.looks_on(goes_on)
+    # labels of components that are ruled out have no finite place
+    tried &= goes_on & np.isfinite(vector).all(axis=-1)
+    if not tried.any():
+        return replaced(looked(after, going), memory=judged(memory, tried, tried)), ended
+    found, tried_now = _moved(after, vector, tried, going)
     good = tried_now & (found.elbo >= before_look)
     refused = (tried_now & ~good).nonzero()[0]
     if refused.size:
         found = looked(_mixed(found, after, refused), refused)
-    return replaced(found, memory=judged(memory, tried, good))
+    return replaced(found, memory=judged(memory, tried, good)), ended
 
 
 def _moved(
@@ -316,8 +339,7 @@ class GroupedEnds:
         places = state.goes_on.nonzero()[0]
         if places.size:
             state.ended[places] = Status.MAX_ITER
-            state.ended[places[_alone(state, places)]] = Status.FELL
-            self.keep(state, places)
+            _keep(state, places, self)
 
     def improve(self, other: GroupedEnds, places: AnyArray, first: int = 0) -> None:
         """Take ends of groups at these places that are better than the present ones.
@@ -356,6 +378,8 @@ def ascend(
     ends: GroupedEnds,
     max_iter: int,
     tol: float,
+    *,
+    foresees: bool = False,
 ) -> GroupedState | None:
     """Return the state of the groups that have not ended after some further steps, None if all have.
 
@@ -365,13 +389,15 @@ def ascend(
         Called with the groups that end: settled, or to be fitted alone.
     max_iter, tol
         As of :meth:`Model.fit`.
+    foresees
+        Whether groups end before a step that is foreseen to gain less than ``tol``. Otherwise they end after it.
     """
     if state is None:
         return None
     if not ends.traces:
         ends.traces.append((state.places, state.elbo))
     for _ in range(max_iter):
-        state = _iterated(state, tol)
+        state = _iterated(state, tol, ends, foresees=foresees)
         ends.traces.append((state.places, state.elbo))
         state = _without_ended(state, ends)
         if state is None:
@@ -379,11 +405,14 @@ def ascend(
     return state
 
 
-def _iterated(state: GroupedState, tol: float) -> GroupedState:
-    """Return the state after a step, of the groups that it could be made of, and judged."""
+def _iterated(state: GroupedState, tol: float, ends: GroupedEnds, *, foresees: bool) -> GroupedState:
+    """Return the state after a step, of the groups that it could be made of, and judged.
+
+    Groups that are foreseen to gain nothing by it end before it.
+    """
     while True:
         try:
-            after = _stepped(state)
+            after, done = _stepped(state, tol if foresees else 0.0)
             break
         except ImproperError as error:
             bad = _improper(error, state.problem.size)
@@ -398,7 +427,9 @@ def _iterated(state: GroupedState, tol: float) -> GroupedState:
     is_plain = state.n_iter + 1 < state.n_plain
     memory, settled = (None, np.abs(change) < tol) if is_plain else _rested(after, change, tol)
     ended = state.ended.copy()
-    ended[settled], ended[fell] = Status.CONVERGED, Status.FELL
+    ended[settled], ended[fell], ended[done] = Status.CONVERGED, Status.FELL, Status.CONVERGED
+    if done.any():
+        _keep(replaced(state, ended=ended.copy()), done.nonzero()[0], ends)
     return replaced(after, change=change, memory=memory, ended=ended, n_iter=state.n_iter + 1)
 
 
@@ -417,6 +448,12 @@ def _rested(after: GroupedState, change: Array, tol: float) -> tuple[GroupedMemo
     return memory, is_small & ~wants_a_plain_one
 
 
+def _keep(state: GroupedState, groups: AnyArray, ends: GroupedEnds) -> None:
+    """Take the groups of a state that have ended, given by their numbers; some of them must be fitted alone."""
+    state.ended[groups[_alone(state, groups)]] = Status.FELL
+    ends.keep(state, groups)
+
+
 def _without_ended(state: GroupedState, ends: GroupedEnds) -> GroupedState | None:
     """Return the state without groups that have ended, where these are many."""
     goes_on = state.goes_on
@@ -424,8 +461,7 @@ def _without_ended(state: GroupedState, ends: GroupedEnds) -> GroupedState | Non
     if ended.size:
         new = ended[[status is None for status in ends.status[state.places[ended]]]]
         if new.size:
-            state.ended[new[_alone(state, new)]] = Status.FELL
-            ends.keep(state, new)
+            _keep(state, new, ends)
     if not left.size:
         return None
     share = _SHARE if ended.size > _FEW else _SPENT

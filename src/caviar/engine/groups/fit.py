@@ -81,12 +81,12 @@ def _to_the_end(
     tol: float,
     hear: Callable[[int], object] = lambda n_ended: None,
 ) -> None:
-    left = ascend(state, ends, min(_A_WHILE, max_iter), tol)
+    left = ascend(state, ends, min(_A_WHILE, max_iter), tol, foresees=True)
     for n_made in range(_A_WHILE, max_iter, _A_WHILE):
         if left is None:
             return
         hear(int(ends.has_settled.sum()))
-        left = ascend(left, ends, min(_A_WHILE, max_iter - n_made), tol)
+        left = ascend(left, ends, min(_A_WHILE, max_iter - n_made), tol, foresees=True)
     if left is not None:
         ends.cut(left)
 
@@ -126,7 +126,7 @@ def _race(
         labels = np.concatenate(starts[first : first + share])
         several = problem.taken(np.arange(len(labels)) % size)
         ends = GroupedEnds.none(len(labels))
-        left = ascend(begun(several, labels), ends, min(_STRETCH, max_iter), tol)
+        left = ascend(begun(several, labels), ends, min(_STRETCH, max_iter), tol, foresees=True)
         elbo = ends.elbo.copy()
         if left is not None:
             elbo[left.places] = np.where(left.goes_on, left.elbo, elbo[left.places])

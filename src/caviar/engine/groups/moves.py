@@ -151,6 +151,14 @@ def _secant(memory: GroupedMemory) -> Array:
     return step
 
 
+def gain_of_secant(memory: GroupedMemory, natural: Array) -> Array:
+    """Return what secant moves to other natural parameters, (G, P), gain if the objective is quadratic, in nats, (G,).
+
+    Half of the move times the gradient, which is how the update moves the expected statistics.
+    """
+    return 0.5 * np.einsum("gp,gp->g", natural - memory.places[0], memory.moves[1])
+
+
 def judged(memory: GroupedMemory, tried: AnyArray, good: AnyArray) -> GroupedMemory:
     """Return the memory after proposals were tried, or the update was taken.
 

@@ -298,8 +298,11 @@ class GroupedProblem:
         layout = self._layouts.get("")
         if layout is None:
             return {}
-        features, weights = self._written(layout.table), self.groups.weights
-        sums = (features.sum(axis=-1) if weights is None else features @ weights).T
+        if all(feature.source is None for feature in layout.table.features):
+            sums = np.repeat(self.groups.totals.astype(np.float64)[:, None], layout.table.n_dense, axis=1)
+        else:
+            features, weights = self._written(layout.table), self.groups.weights
+            sums = (features.sum(axis=-1) if weights is None else features @ weights).T
         return layout.unpacked_each(np.broadcast_to(sums, (self.size, sums.shape[1]))[:, None])
 
     def _value(self, one: GlobalTerm, every: GlobalTerm) -> Callable[[Mapping[Hashable, Array]], Any]:

@@ -16,7 +16,11 @@ from ..design.scratch import Scratch
 from ..local.categorical import softmax_beside_first, softmax_inplace
 
 _BLOCK = 2**16
-"""Numbers of features of the groups that are looked at together: they stay in the cache."""
+"""Numbers of features that are written together, or of shares of common rows: they stay in the cache."""
+
+_LOOKED = 2**18
+"""Numbers of features of the groups that are looked at together. More calls, of which each is shorter, take longer, above
+all where threads wait for each other between them."""
 
 _FEW_ROWS = 3
 """Rows of small matrices up to which each is multiplied by itself."""
@@ -35,6 +39,8 @@ class GroupedRows:
         Which of these the groups are, (G,).
     counts
         Rows of each group, (G,).
+    largest
+        The size of the largest entry of each feature, (F, G').
     weights
         Of rows that groups share, (N,); None where every row counts once.
     """
@@ -42,12 +48,14 @@ class GroupedRows:
     features: Array
     numbers: AnyArray
     counts: AnyArray
+    largest: Array
     weights: Array | None = None
 
     @classmethod
     def of(cls, features: Array, counts: AnyArray, weights: Array | None = None) -> GroupedRows:
         """Return the rows of all groups."""
-        return cls(features, np.arange(len(counts)), counts, weights)
+        largest = np.maximum(features.max(axis=-1), -features.min(axis=-1))
+        return cls(features, np.arange(len(counts)), counts, largest, weights)
 
     def taken(self, groups: AnyArray) -> GroupedRows:
         """Return the rows of some groups; their features stay where they are."""
@@ -89,12 +97,12 @@ class GroupedRows:
             groups = np.arange(len(self.numbers))
         n_groups, n_features, n_rows = len(matrices), len(self.features), self._n_rows
         sums, entropies = np.empty(matrices.shape), np.empty(n_groups)
-        size = max(1, _BLOCK // (matrices.shape[1] * n_rows if self._is_shared else n_features * n_rows))
+        numbers = (_BLOCK, matrices.shape[1] * n_rows) if self._is_shared else (_LOOKED, n_features * n_rows)
+        size = max(1, numbers[0] // numbers[1])
         for first in range(0, n_groups, size):
             own = slice(first, first + size)
-            numbers = groups[own]
-            features = self._features_of(numbers)
-            entropies[own] = self._looked(matrices[own], features, self._weights_of(numbers), sums[own])
+            features = self._features_of(groups[own])
+            entropies[own] = self._looked(matrices[own], features, self._weights_of(groups[own]), sums[own])
         return sums, entropies
 
     def _weights_of(self, groups: AnyArray) -> Array | None:
@@ -130,14 +138,8 @@ class GroupedRows:
 
     def losses(self, matrices: Array, groups: AnyArray) -> Array:
         """Return the rounding error that a logit of some groups has at most (nats), (G,)."""
-        found, size = [], max(1, _BLOCK // self.features[:, 0].size)
-        for first in range(0, len(groups), size):
-            own = slice(first, first + size)
-            features = self._features_of(groups[own])
-            # the size of the largest entry of each feature
-            largest = np.maximum(features.max(axis=-1), -features.min(axis=-1))
-            found.append((np.abs(matrices[own]) @ largest[..., None]).max(axis=(-1, -2)))
-        return np.finfo(float).eps * np.concatenate(found)
+        largest = self.largest if self._is_shared else self.largest[:, self.numbers[groups]]
+        return np.finfo(float).eps * (np.abs(matrices) @ largest.T[..., None]).max(axis=(-1, -2))
 
 
 def _product(left: Array, right: Array, out: Array) -> None:
