@@ -13,6 +13,7 @@ from .._errors import ParameterError
 from ..engine.ascent.problem import Problem
 from ..language import Plate, Variable
 from ..numerics.blas import one_blas_thread
+from ..numerics.memory import keep_freed_memory
 from ..posterior.posterior import Posterior
 
 _MOST_RESTARTS = 1_000_000
@@ -91,6 +92,7 @@ def kept(fit: Callable[Concatenate[M, P], Posterior]) -> Callable[Concatenate[M,
 
     @wraps(fit)
     def kept_fit(model: M, *arguments: P.args, **keywords: P.kwargs) -> Posterior:
+        keep_freed_memory()
         # what a fit reads before its passes would set the threads again and again
         with one_blas_thread():
             posterior = fit(model, *arguments, **keywords)
