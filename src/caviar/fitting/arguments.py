@@ -11,9 +11,9 @@ import numpy as np
 
 from .._errors import ParameterError
 from ..engine.ascent.problem import Problem
+from ..execution.memory import keep_freed_memory
 from ..language import Plate, Variable
 from ..numerics.blas import one_blas_thread
-from ..numerics.memory import keep_freed_memory
 from ..posterior.posterior import Posterior
 
 _MOST_RESTARTS = 1_000_000

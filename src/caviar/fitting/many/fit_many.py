@@ -22,9 +22,9 @@ from ...engine.design.keys import ColumnKey
 from ...engine.groups.fit import fit_groups
 from ...engine.groups.problem import GroupedProblem, Groups
 from ...engine.starts.from_data import follows_from_labels
+from ...execution.memory import keep_freed_memory
 from ...execution.threads import usable_cores
 from ...numerics.blas import one_blas_thread
-from ...numerics.memory import keep_freed_memory
 from ..model import Model, assembled
 from ..progress import LongFit, groups_in_words, line_where_somebody_looks, lines, parts_told
 from .fits import Batch, ManyFits
