@@ -87,7 +87,7 @@ class Categorical(ExponentialFamily):
         # in place: memory that is new takes longer than what is done with it
         weights = np.maximum(shifted, _LOWEST, out=shifted)
         np.exp(weights, out=weights)
-        np.putmask(weights, is_unseen, 0.0)
+        np.copyto(weights, 0.0, where=is_unseen)
         total = np.add.reduce(weights, axis=-1, keepdims=True)
         log_total = np.log(total)
         log_partition = (log_total + largest)[..., 0]

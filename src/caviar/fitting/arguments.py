@@ -11,6 +11,7 @@ import numpy as np
 
 from .._errors import ParameterError
 from ..engine.ascent.problem import Problem
+from ..execution.memory import keep_freed_memory
 from ..language import Plate, Variable
 from ..numerics.blas import one_blas_thread
 from ..posterior.posterior import Posterior
@@ -91,6 +92,7 @@ def kept(fit: Callable[Concatenate[M, P], Posterior]) -> Callable[Concatenate[M,
 
     @wraps(fit)
     def kept_fit(model: M, *arguments: P.args, **keywords: P.kwargs) -> Posterior:
+        keep_freed_memory()
         # what a fit reads before its passes would set the threads again and again
         with one_blas_thread():
             posterior = fit(model, *arguments, **keywords)

@@ -22,6 +22,7 @@ from ...engine.design.keys import ColumnKey
 from ...engine.groups.fit import fit_groups
 from ...engine.groups.problem import GroupedProblem, Groups
 from ...engine.starts.from_data import follows_from_labels
+from ...execution.memory import keep_freed_memory
 from ...execution.threads import usable_cores
 from ...numerics.blas import one_blas_thread
 from ..model import Model, assembled
@@ -125,6 +126,7 @@ def fit_many(
     if errors not in ("raise", "skip"):
         raise ParameterError(f"errors is 'raise' or 'skip'; got {errors!r}")
     data = tables_of(statements, tables, by)
+    keep_freed_memory()
     with _told(progress, len(data.keys)) as told, one_blas_thread():
         made, alone = _fitted(statements, data, n_threads, told, is_raised=errors == "raise")
     failed = {number: fit for number, fit in alone.items() if isinstance(fit, Exception)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...._typing import AnyArray, Array
+from ....numerics.sums.by_label import sums_by_label
 
 _DISTANCES = 1 << 18
 """Distances that are held at a time: 2 MB."""
@@ -56,7 +57,7 @@ def _centres(
     labels = _nearest(points, centres)
     for _ in range(max_iter):
         counts = np.bincount(labels, weights, n_clusters)
-        sums = np.array([np.bincount(labels, column, n_clusters) for column in columns]).T
+        sums = sums_by_label(columns, labels, n_clusters).T
         if counts.all():
             np.divide(sums, counts[:, None], out=centres)
         else:

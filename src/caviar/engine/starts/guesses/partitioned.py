@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from ...._typing import AnyArray, Array
+from ....numerics.sums.by_label import sums_by_label
 from ..clustering.kmeans import kmeans
 from ..clustering.partitions import alike, further_kmeans, in_original_units, merged, partition, partitions
 from ..clustering.regrouping import are_plain
@@ -152,7 +153,7 @@ def _tightest(points: Array, weights: Array, n_clusters: int, rng: np.random.Gen
 def _squares(points: Array, weights: Array, labels: AnyArray) -> float:
     """Return the sum of squares that is left inside clusters."""
     counts = np.maximum(np.bincount(labels, weights), np.finfo(float).tiny)
-    sums = np.stack([np.bincount(labels, weights * column) for column in points.T])
+    sums = sums_by_label((points * weights[:, None]).T, labels, len(counts))
     return float(weights @ np.square(points).sum(axis=1) - (np.square(sums) / counts).sum())
 
 
