@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -131,34 +131,40 @@ class UpdateLayout:
         self.others = sorted(set(self.terms) - {number for number, *_ in self.told})
 
 
-def _value_of(message: Evaluation, key: StatisticKey, shape: tuple[int, ...]) -> Any:
-    """Return what returns the product of what a term says to a statistic with that statistic."""
+class TermValue(NamedTuple):
+    """What the value of a term is made of: a message, which is multiplied with a statistic.
 
-    def value(arrays: Mapping[Hashable, Array]) -> float:
-        said, statistic = message(arrays), arrays[key]
-        if said.shape == statistic.shape == shape:
-            return said.ravel().dot(statistic.ravel()).item() if shape else (said * statistic).item()
-        return _product(said, statistic, shape)
+    Attributes
+    ----------
+    message
+        Returns what the term says to the statistic, or the value itself where no update has a message of it. None where
+        what it says is ``constant``.
+    key, shape
+        Of the statistic, and its shape; None of a value.
+    """
 
-    return value
+    message: Callable[[Mapping[Hashable, Array]], Any] | None
+    key: StatisticKey | None = None
+    shape: tuple[int, ...] = ()
+    constant: Array | None = None
 
 
-def _value_of_constant(constant: Array, key: StatisticKey, shape: tuple[int, ...]) -> Any:
-    """Return the same for a term that does not depend on the factors."""
-    numbers = constant.ravel()
-
-    def value(arrays: Mapping[Hashable, Array]) -> float:
+def term_values(several: Sequence[TermValue], arrays: Mapping[Hashable, Array]) -> list[float]:
+    """Return the values of terms; axes of length one are the same all along."""
+    found: list[float] = []
+    for message, key, shape, constant in several:
+        said: Any = constant if message is None else message(arrays)
+        if key is None:
+            found.append(said)
+            continue
         statistic = arrays[key]
-        if statistic.shape == shape:
-            return numbers.dot(statistic.ravel()).item()
-        return _product(constant, statistic, shape)
-
-    return value
-
-
-def _product(message: Array, statistic: Array, shape: tuple[int, ...]) -> float:
-    """Return the sum of a message times a statistic of this shape; axes of length one are the same all along."""
-    return float(np.add.reduce(message * spread(statistic, shape), None))
+        if not said.shape == statistic.shape == shape:
+            found.append(float(np.add.reduce(said * spread(statistic, shape), None)))
+        elif shape:
+            found.append(said.ravel().dot(statistic.ravel()).item())
+        else:
+            found.append((said * statistic).item())
+    return found
 
 
 class GlobalUpdate:
@@ -217,13 +223,13 @@ class GlobalUpdate:
         n_changing = len(self._messages)
         return self._messages[place](arrays) if place < n_changing else self._constants[place - n_changing]
 
-    def value_of(self, own: int) -> Any:
-        """Return a function that gives the value of a term."""
+    def value_of(self, own: int) -> TermValue:
+        """Return what the value of a term is made of."""
         _, key, place, shape = self._layout.told[own]
         n_changing = len(self._messages)
         if place < n_changing:
-            return _value_of(self._messages[place], key, shape)
-        return _value_of_constant(self._constants[place - n_changing], key, shape)
+            return TermValue(self._messages[place], key, shape)
+        return TermValue(None, key, shape, self._constants[place - n_changing])
 
     @property
     def linear_terms(self) -> Iterator[tuple[int, StatisticKey, Array]]:

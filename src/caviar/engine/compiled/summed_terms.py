@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,11 +12,8 @@ from ..._typing import Array
 from ...language import Variable
 from ...numerics.spread import spread
 from ..design.keys import FactorKey, StatisticKey
-from .global_update import GlobalUpdate
+from .global_update import GlobalUpdate, TermValue, term_values
 from .terms import Compiled, GlobalTerm
-
-Value: TypeAlias = Callable[[Mapping[Hashable, Array]], float]
-"""Returns the value of a term."""
 
 
 class Linear(NamedTuple):
@@ -104,15 +101,15 @@ class SummedTerms:
     terms
         All terms.
     value_of
-        Returns what returns the value of a term, by its number.
+        Returns what the value of a term is made of, by its number.
 
     Attributes
     ----------
     own
         Variable -> the sum of its own terms in which nothing varies, and the others.
     in_products
-        Local factor -> what returns the value of each term that it meets in its matrix product. With its entropy they
-        are its log-partition.
+        Local factor -> the values of the terms that it meets in its matrix product. With its entropy they are its
+        log-partition.
     """
 
     def __init__(
@@ -120,7 +117,7 @@ class SummedTerms:
         places: Places,
         updates: Mapping[Variable, GlobalUpdate],
         terms: Sequence[GlobalTerm],
-        value_of: Callable[[int], Value],
+        value_of: Callable[[int], TermValue],
     ) -> None:
         linear = {
             number: (key, array) for update in updates.values() for number, key, array in update.linear_terms
@@ -139,8 +136,8 @@ class SummedTerms:
         total = self._constant
         for own in values_of(self._linear, arrays):
             total += own
-        for value in self._others:
-            total += value(arrays)
+        for value in term_values(self._others, arrays) if self._others else ():
+            total += value
         return total
 
 

@@ -359,7 +359,7 @@ class Contraction:
 
     def largest_magnitude(self, sizes: Mapping[Hashable, float]) -> float:
         """Return a number that :meth:`magnitude` does not exceed, from the sum of the sizes of each array."""
-        bound = float(np.abs(self.constant).sum()) if self.constant.ndim else abs(float(self.constant))
+        bound = sum_of_sizes(self.constant)
         for key in self.keys:
             bound *= sizes[key]
         return bound
@@ -511,6 +511,16 @@ def _then(
 
     return followed
 
+
+def sum_of_sizes(array: Array) -> float:
+    """Return the sum of the sizes of numbers; few take less time one by one."""
+    if not array.ndim:
+        return abs(array.item())
+    return sum(map(abs, array.ravel().tolist())) if array.size <= _VERY_FEW else float(np.abs(array).sum())
+
+
+_VERY_FEW = 16
+"""Numbers that take less time to add up in Python than in NumPy."""
 
 _FEW = 4_096
 """Numbers of an inner product that BLAS takes in one thread."""
