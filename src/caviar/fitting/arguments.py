@@ -76,7 +76,8 @@ def groups_of(
 def ordered(known: Mapping[str, Variable], order: Sequence[str] | None) -> list[Variable]:
     """Return the globals in the order that a user wants, those that are not named at the end."""
     first = [known[name] for name in known_names("order", () if order is None else order, known)]
-    return first + [variable for variable in known.values() if variable not in first]
+    named = frozenset(first)
+    return first + [variable for variable in known.values() if variable not in named]
 
 
 def check_settings(max_iter: int | None, tol: float, n_restarts: int) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 from ..._typing import Array
 from ...language import Variable
 from ...numerics.cached import cached_property
+from ...numerics.spread import sum_of_sizes
 from ..compiled.global_update import term_values
 from ..compiled.summed_terms import values_of
-from ..design.contraction import sum_of_sizes
 from ..local.statistics import Summary
 from .problem import Factors, Problem
 
@@ -226,7 +226,10 @@ class Objective:
 
     def is_small(self, most: float) -> bool:
         """Whether the absolute values of all summands add up to less than some nats; may be False even then."""
-        sizes = {key: sum_of_sizes(array) for key, array in self.arrays.items()}
+        sizes = {
+            key: sum_of_sizes(array) if array.ndim else abs(array.item())
+            for key, array in self.arrays.items()
+        }
         total = sum(map(abs, (*self._entropies.values(), *self._summary.entropies.values())))
         for term in self.problem.compiled.terms:
             total += term.contraction.largest_magnitude(sizes)

@@ -12,7 +12,7 @@ from ...language import Axis, Variable
 from ...numerics.linalg import symmetric_part
 from ...numerics.spread import spread
 from ..binding.bound_model import BoundModel
-from ..design.contraction import Evaluation
+from ..design.contraction import Evaluation, the_constant
 from ..design.keys import StatisticKey
 from ..local.local_factor import meets_more
 from .in_turn import InTurn, meetings_of
@@ -195,16 +195,21 @@ class GlobalUpdate:
         self.places_changing, self.places_fixed = layout.changing, layout.fixed
         self.fixed: list[Array] = [np.zeros(shape) for shape in layout.shapes]
         self._constants: list[Array] = []
-        messages = [
-            make((terms[number].whole if is_whole else terms[number].contraction).constant)
-            for make, number, is_whole in layout.made
-        ]
         n_changing = len(layout.changing)
-        self._messages = messages[:n_changing]
-        for (statistic, *_), message in zip(layout.fixed, messages[n_changing:], strict=True):
-            constant = spread(message({}), layout.shapes[statistic])
-            self.fixed[statistic] = self.fixed[statistic] + constant
-            self._constants.append(constant)
+        constants = [
+            (terms[number].whole if is_whole else terms[number].contraction).constant
+            for _, number, is_whole in layout.made
+        ]
+        self._messages = [
+            make(constant) for (make, *_), constant in zip(layout.made[:n_changing], constants, strict=False)
+        ]
+        fixed = zip(layout.fixed, layout.made[n_changing:], constants[n_changing:], strict=True)
+        for (statistic, *_), (make, *_), constant in fixed:
+            said = constant if make is the_constant else make(constant)({})
+            shape = layout.shapes[statistic]
+            own = said if said.shape == shape else spread(said, shape)
+            self.fixed[statistic] = self.fixed[statistic] + own
+            self._constants.append(own)
         by_statistic: list[list[Evaluation]] = [[] for _ in self.fixed]
         for (statistic, *_), message in zip(layout.changing, self._messages, strict=True):
             by_statistic[statistic].append(message)
@@ -232,12 +237,14 @@ class GlobalUpdate:
         return TermValue(None, key, shape, self._constants[place - n_changing])
 
     @property
-    def linear_terms(self) -> Iterator[tuple[int, StatisticKey, Array]]:
+    def linear_terms(self) -> list[tuple[int, StatisticKey, Array]]:
         """The terms that are a known array times a statistic: number, statistic, and array."""
-        n_changing = len(self._messages)
-        for number, key, place, _ in self._layout.told:
-            if place >= n_changing:
-                yield number, key, self._constants[place - n_changing]
+        n_changing, constants = len(self._messages), self._constants
+        return [
+            (number, key, constants[place - n_changing])
+            for number, key, place, _ in self._layout.told
+            if place >= n_changing
+        ]
 
     @property
     def meets(self) -> bool:
