@@ -11,8 +11,7 @@ from ..._typing import Array
 from ...language import Variable
 from ...numerics.cached import cached_property
 from ...numerics.spread import sum_of_sizes
-from ..compiled.global_update import term_values
-from ..compiled.summed_terms import values_of
+from ..compiled.global_update import term_values, values_of
 from ..local.statistics import Summary
 from .problem import Factors, Problem
 

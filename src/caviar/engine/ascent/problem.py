@@ -25,11 +25,17 @@ from ..binding.bound_model import BoundModel
 from ..binding.clamped.factor import PointMass
 from ..binding.coordinates import Coordinates
 from ..binding.observed_below import seen_globals
-from ..compiled.global_update import TermValue, possible, updates_of
+from ..compiled.global_update import (
+    SummedTerms,
+    TermValue,
+    places_in_sum,
+    possible,
+    updates_of,
+    who_tells,
+)
 from ..compiled.own_terms import own_terms_of, places_of_own_terms
 from ..compiled.shared.groups import groups_by_default, shared_variable
 from ..compiled.shared.variable import SharedVariable, counted
-from ..compiled.summed_terms import SummedTerms, places_in_sum, who_tells
 from ..compiled.terms import Compiled
 from ..design.contraction import Contraction
 from ..design.gather import Factor

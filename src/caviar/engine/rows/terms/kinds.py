@@ -13,8 +13,7 @@ from typing import TypeVar
 from ...design.keys import StatisticKey
 from ...local.local_factor import LocalFactor, LocalTerm
 from .contracted import ContractedTerm
-from .matrix_layout import MatrixLayout
-from .matrix_term import MatrixTerm
+from .products import MatrixLayout, MatrixTerm
 from .row_term import RowTerm
 
 _Kind = TypeVar("_Kind", bound=RowTerm)
