@@ -42,7 +42,7 @@ def calls_of(function: Callable[[], object]) -> Counter[str]:
 
 @pytest.mark.parametrize(
     ("estimator", "most", "most_files", "most_with_move", "most_of_saddle"),
-    [(cv.BayesianGaussianMixture, 222, 36, 335, 660), (cv.GaussianMixture, 201, 37, 298, 620)],
+    [(cv.BayesianGaussianMixture, 217, 34, 330, 658), (cv.GaussianMixture, 197, 35, 291, 612)],
 )
 def test_iterations_and_looks_for_saddle_points_are_few_calls(
     estimator: Any,

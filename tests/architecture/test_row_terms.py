@@ -14,7 +14,7 @@ import caviar as cv
 from caviar.engine.rows import terms
 from caviar.engine.rows.terms import kinds
 from caviar.engine.rows.terms.contracted import ContractedTerm
-from caviar.engine.rows.terms.matrix_term import MatrixTerm
+from caviar.engine.rows.terms.products import MatrixTerm
 
 NONZERO = '''
 """The matrix products of a local factor with those dense features that are not zero in all rows of a block."""

@@ -163,7 +163,10 @@ class _OfThoseThatCount:
     def __call__(self, rows: AnyArray, weights: Array | None) -> Any:
         block = np.ascontiguousarray(rows, dtype=np.float64)
         share = np.ones(len(block)) if weights is None else weights
-        counts = (share > 0) & ~np.isnan(block).all(axis=1)
+        missing = np.isnan(block)
+        if weights is None and not missing.any():
+            return self.function(block, share)
+        counts = (share > 0) & ~missing.all(axis=1)
         if counts.all():
             return self.function(block, share)
         return self.function(block[counts], share[counts]) if counts.any() else None
@@ -171,8 +174,10 @@ class _OfThoseThatCount:
 
 def _range(block: Array, share: Array) -> tuple[float, Array, Array, Array]:
     """Return the weight of a block, the weight of the values of each column, and their least and greatest."""
+    # along the rows NumPy's loops are long
+    columns = np.ascontiguousarray(block.T)
     seen = share @ ~np.isnan(block)
-    return float(share.sum()), seen, np.fmin.reduce(block, axis=0), np.fmax.reduce(block, axis=0)
+    return float(share.sum()), seen, np.fmin.reduce(columns, axis=1), np.fmax.reduce(columns, axis=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import wraps
+from functools import cache, partial, wraps
 from numbers import Integral, Real
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -29,14 +29,25 @@ M = TypeVar("M")
 
 def seeds(
     seed: int | np.random.Generator | None, n_restarts: int
-) -> Sequence[np.random.Generator | np.random.SeedSequence]:
-    """Return independent seeds, one for each start; the first does not depend on how many there are."""
+) -> Sequence[Callable[[], np.random.Generator]]:
+    """Return what makes the generator of each start; the first does not depend on how many there are.
+
+    They are independent. A start that draws nothing needs none.
+    """
     if isinstance(seed, np.random.Generator):
-        return seed.spawn(n_restarts)
-    try:
-        return np.random.SeedSequence(seed).spawn(n_restarts)
-    except (TypeError, ValueError):
-        raise ParameterError(f"seed is None, a whole number >= 0 or a Generator; got {seed!r}") from None
+        return [partial(np.random.default_rng, own) for own in seed.spawn(n_restarts)]
+    whole = cache(partial(np.random.SeedSequence, seed))
+    if seed is not None:
+        try:
+            whole()
+        except (TypeError, ValueError):
+            raise ParameterError(f"seed is None, a whole number >= 0 or a Generator; got {seed!r}") from None
+    return [partial(_generator_of_child, whole, number) for number in range(n_restarts)]
+
+
+def _generator_of_child(whole: Callable[[], np.random.SeedSequence], number: int) -> np.random.Generator:
+    """Return the generator of the child with this number, as ``spawn`` makes it."""
+    return np.random.default_rng(np.random.SeedSequence(whole().entropy, spawn_key=(number,)))
 
 
 def known_names(argument: str, names: Sequence[str], known: Mapping[str, Variable]) -> Sequence[str]:
@@ -66,7 +77,8 @@ def groups_of(
 def ordered(known: Mapping[str, Variable], order: Sequence[str] | None) -> list[Variable]:
     """Return the globals in the order that a user wants, those that are not named at the end."""
     first = [known[name] for name in known_names("order", () if order is None else order, known)]
-    return first + [variable for variable in known.values() if variable not in first]
+    named = frozenset(first)
+    return first + [variable for variable in known.values() if variable not in named]
 
 
 def check_settings(max_iter: int | None, tol: float, n_restarts: int) -> None:

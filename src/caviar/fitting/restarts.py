@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ def side_by_side(
     settings: Settings,
     schedule: Schedule[Any],
     keeper: Keeper,
-    own_seeds: Sequence[np.random.Generator | np.random.SeedSequence],
+    own_seeds: Sequence[Callable[[], np.random.Generator]],
 ) -> dict[int, Beginning[Any]]:
     """Return where starts of small tables begin, each with its seed, most at the ends of passes side by side."""
     moves = schedule.batch_moves
@@ -75,16 +75,16 @@ def beginning(
     problem: Problem,
     row_map: RowMap,
     init: str | Mapping[str, Any],
-    seed: np.random.Generator | np.random.SeedSequence,
+    seed: Callable[[], np.random.Generator],
     settings: Settings,
 ) -> Beginning[Any]:
     """Return where a start begins."""
-    rng = np.random.default_rng(seed)
+    rng = cache(seed)
 
     def from_data(problem: Problem) -> Begun:
         # the first start is the likeliest to lead far; the others are there to end elsewhere
         sample = partial(sample_of_start, problem, row_map.source)
-        among = row_map, rng, settings.max_iter, few_looks, several
+        among = row_map, rng(), settings.max_iter, few_looks, several
         if settings.restart:
             return chance_start(problem, sample(), *among, settings.restart)
         return data_start(problem, sample, *among)
@@ -92,7 +92,7 @@ def beginning(
     if isinstance(init, Mapping):
         begun = given_start(problem, init, row_map, lambda: from_data(problem).start)
     elif isinstance(init, str) and init == "prior":
-        begun = Begun((problem, drawn_start(problem, rng) if settings.restart else prior_start(problem)))
+        begun = Begun((problem, drawn_start(problem, rng()) if settings.restart else prior_start(problem)))
     elif isinstance(init, str) and init == "auto":
         begun = from_data(problem)
     else:

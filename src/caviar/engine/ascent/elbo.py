@@ -10,7 +10,8 @@ import numpy as np
 from ..._typing import Array
 from ...language import Variable
 from ...numerics.cached import cached_property
-from ..compiled.summed_terms import values_of
+from ...numerics.spread import sum_of_sizes
+from ..compiled.global_update import term_values, values_of
 from ..local.statistics import Summary
 from .problem import Factors, Problem
 
@@ -18,9 +19,6 @@ _EPS = float(np.finfo(float).eps)
 
 _ROUNDED = 16.0
 """Times that the largest product of a sum is rounded, about."""
-
-_FEW = 16
-"""Numbers that take less time one by one than as an array."""
 
 ZEROS_BY_ROUNDING = 1e-9
 """Zeros that a row meets by rounding alone."""
@@ -157,7 +155,7 @@ class Objective:
             total += whole.get(key, entropy)
         for key, own in terms.in_products.items():
             if key not in whole:
-                total += sum([value(arrays) for value in own])
+                total += sum(term_values(own, arrays))
         return total
 
     @property
@@ -175,7 +173,7 @@ class Objective:
     @np.errstate(all="ignore")
     def _told(self) -> _Told:
         problem = self.problem
-        values = [value(self.arrays) for value in problem.values_of_terms]
+        values = term_values(problem.values_of_terms, self.arrays)
         for i in problem.untold_terms:
             values[i] = 0.0
         own, diverging = self._of_globals(values)
@@ -227,7 +225,10 @@ class Objective:
 
     def is_small(self, most: float) -> bool:
         """Whether the absolute values of all summands add up to less than some nats; may be False even then."""
-        sizes = {key: _sum_of_sizes(array) for key, array in self.arrays.items()}
+        sizes = {
+            key: sum_of_sizes(array) if array.ndim else abs(array.item())
+            for key, array in self.arrays.items()
+        }
         total = sum(map(abs, (*self._entropies.values(), *self._summary.entropies.values())))
         for term in self.problem.compiled.terms:
             total += term.contraction.largest_magnitude(sizes)
@@ -291,11 +292,6 @@ def _loses_digits(values: Sequence[float], entropy: float) -> bool:
 
 def _total(told: _Told) -> float:
     return sum(told.values) + sum(told.own.values())
-
-
-def _sum_of_sizes(array: Array) -> float:
-    """Return the sum of the sizes of numbers; few take less time one by one."""
-    return sum(map(abs, array.ravel().tolist())) if array.size <= _FEW else float(np.abs(array).sum())
 
 
 def impossible_variable(problem: Problem, arrays: Mapping[Any, Array]) -> str:

@@ -25,11 +25,17 @@ from ..binding.bound_model import BoundModel
 from ..binding.clamped.factor import PointMass
 from ..binding.coordinates import Coordinates
 from ..binding.observed_below import seen_globals
-from ..compiled.global_update import possible, updates_of
+from ..compiled.global_update import (
+    SummedTerms,
+    TermValue,
+    places_in_sum,
+    possible,
+    updates_of,
+    who_tells,
+)
 from ..compiled.own_terms import own_terms_of, places_of_own_terms
 from ..compiled.shared.groups import groups_by_default, shared_variable
 from ..compiled.shared.variable import SharedVariable, counted
-from ..compiled.summed_terms import SummedTerms, places_in_sum, who_tells
 from ..compiled.terms import Compiled
 from ..design.contraction import Contraction
 from ..design.gather import Factor
@@ -293,8 +299,8 @@ class Problem:
         }
 
     @cached_property
-    def values_of_terms(self) -> list[Callable[[Mapping[Hashable, Array]], float]]:
-        """What returns the value of each term."""
+    def values_of_terms(self) -> list[TermValue]:
+        """What the value of each term is made of."""
         return [self._value_of(number) for number in range(len(self.compiled.terms))]
 
     @cached_property
@@ -302,14 +308,12 @@ class Problem:
         """Of each term the update that has a message of it, and which that is."""
         return self.fact("values of terms", lambda: who_tells(self.updates, len(self.compiled.terms)))
 
-    def _value_of(self, number: int) -> Callable[[Mapping[Hashable, Array]], float]:
-        """Return what returns the value of a term: from the message of an update where one has it."""
+    def _value_of(self, number: int) -> TermValue:
+        """Return what the value of a term is made of: a message of an update where one has it."""
         own = self._tellers[number]
-        return (
-            self.compiled.terms[number].contraction.value
-            if own is None
-            else self.updates[own[0]].value_of(own[1])
-        )
+        if own is None:
+            return TermValue(self.compiled.terms[number].contraction.value)
+        return self.updates[own[0]].value_of(own[1])
 
     @property
     def n_natural(self) -> int:
@@ -439,12 +443,12 @@ class Problem:
         contractions = self.base_terms.get(variable)
         if contractions is None:
             contractions = _base_contractions(variable, self.bound)
-        return sum(contraction.value(arrays) for contraction in contractions)
+        return sum([contraction.value(arrays) for contraction in contractions])
 
     def worst_loss(self, q: Mapping[Variable, Any], coefficients: Coefficients) -> float:
         """Return the largest error (nats) that these factors' logits have from the present reference points."""
         every = self._every_recentring
-        return max((own.worst_loss(self.coordinates, q, coefficients) for own in every), default=0.0)
+        return max([own.worst_loss(self.coordinates, q, coefficients) for own in every], default=0.0)
 
     @cached_property
     def _every_recentring(self) -> list[Recentring]:

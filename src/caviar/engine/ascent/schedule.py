@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -31,7 +31,7 @@ class Beginning(Generic[S]):
     rows
         The map over all rows.
     rng
-        Of what a schedule draws.
+        Returns the generator of what a schedule draws.
     given
         Variables whose factors a user gave.
     raced
@@ -48,7 +48,7 @@ class Beginning(Generic[S]):
     problem: Problem
     q: Factors
     rows: RowMap
-    rng: np.random.Generator | None = None
+    rng: Callable[[], np.random.Generator] | None = None
     given: Collection[Variable] = ()
     raced: S | None = None
     rows_raced: int = 0

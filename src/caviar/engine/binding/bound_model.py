@@ -242,11 +242,13 @@ class BoundModel:
 
     def latent_locals(self) -> tuple[Variable, ...]:
         """Return the hidden variables of the rows."""
-        return tuple([variable for variable in self.latent if self.is_local(variable)])
+        rows = self.data_plate
+        return tuple([variable for variable in self.latent if rows in variable.plates])
 
     def latent_globals(self) -> tuple[Variable, ...]:
         """Return the hidden variables that all rows share."""
-        return tuple([variable for variable in self.latent if not self.is_local(variable)])
+        rows = self.data_plate
+        return tuple([variable for variable in self.latent if rows not in variable.plates])
 
     @property
     def n_rows(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -50,15 +51,44 @@ def known_statistic(
         reference, reference_plates = moved
         if plates == reference_plates:
             return role.of_known(name, value - reference), operand.axes
-        missing = [axis for axis in reference_plates if axis not in plates]
-        full = (*plates, *missing)
-        own = tuple(slice(None) if axis in plates else None for axis in full)
-        common = tuple(slice(None) if axis in reference_plates else None for axis in full)
-        order = [reference_plates.index(axis) for axis in full if axis in reference_plates]
-        event_axes = range(len(order), reference.ndim)
-        value = value[own] - reference.transpose(*order, *event_axes)[common]
-        plates = full
+        beside = Beside.of(plates, reference_plates)
+        value, plates = beside.difference(value, reference), beside.plates
     return role.of_known(name, value), (*plates, *events)
+
+
+class Beside(NamedTuple):
+    """How a value and the point that it is measured from lie along the plates of both.
+
+    Attributes
+    ----------
+    plates
+        Those of the value, and then the others of the point.
+    of_value
+        What index gives the value axes of length one along the others.
+    order, of_point
+        The plates of the point in that order, and the same index of it then.
+    """
+
+    plates: tuple[Axis, ...]
+    of_value: tuple[slice | None, ...]
+    order: tuple[int, ...]
+    of_point: tuple[slice | None, ...]
+
+    @classmethod
+    def of(cls, plates: tuple[Axis, ...], of_point: tuple[Axis, ...]) -> Beside:
+        """Return how a value with some plates, and a point, lie beside each other."""
+        every = (*plates, *(axis for axis in of_point if axis not in plates))
+        return cls(
+            every,
+            tuple([slice(None) if axis in plates else None for axis in every]),
+            tuple([of_point.index(axis) for axis in every if axis in of_point]),
+            tuple([slice(None) if axis in of_point else None for axis in every]),
+        )
+
+    def difference(self, value: AnyArray, point: Array) -> Array:
+        """Return the value measured from the point."""
+        events = range(len(self.order), point.ndim)
+        return value[self.of_value] - point.transpose(*self.order, *events)[self.of_point]
 
 
 def role_of(bound: BoundModel, operand: Operand) -> Role:

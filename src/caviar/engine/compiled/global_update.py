@@ -1,9 +1,14 @@
-"""The compiled update of a global factor: the derivative of the expected log joint by its expected statistics."""
+"""What the globals hear of all terms: the compiled update of each factor, and the sum of the terms.
+
+An update is the derivative of the expected log joint by a factor's expected statistics. In the sum the parts that are
+known beforehand are added up once, not in each iteration.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,11 +17,11 @@ from ...language import Axis, Variable
 from ...numerics.linalg import symmetric_part
 from ...numerics.spread import spread
 from ..binding.bound_model import BoundModel
-from ..design.contraction import Evaluation
-from ..design.keys import StatisticKey
+from ..design.contraction import Evaluation, the_constant
+from ..design.keys import FactorKey, StatisticKey
 from ..local.local_factor import meets_more
 from .in_turn import InTurn, meetings_of
-from .terms import GlobalTerm
+from .terms import Compiled, GlobalTerm
 
 
 def updates_of(
@@ -131,34 +136,40 @@ class UpdateLayout:
         self.others = sorted(set(self.terms) - {number for number, *_ in self.told})
 
 
-def _value_of(message: Evaluation, key: StatisticKey, shape: tuple[int, ...]) -> Any:
-    """Return what returns the product of what a term says to a statistic with that statistic."""
+class TermValue(NamedTuple):
+    """What the value of a term is made of: a message, which is multiplied with a statistic.
 
-    def value(arrays: Mapping[Hashable, Array]) -> float:
-        said, statistic = message(arrays), arrays[key]
-        if said.shape == statistic.shape == shape:
-            return said.ravel().dot(statistic.ravel()).item() if shape else (said * statistic).item()
-        return _product(said, statistic, shape)
+    Attributes
+    ----------
+    message
+        Returns what the term says to the statistic, or the value itself where no update has a message of it. None where
+        what it says is ``constant``.
+    key, shape
+        Of the statistic, and its shape; None of a value.
+    """
 
-    return value
+    message: Callable[[Mapping[Hashable, Array]], Any] | None
+    key: StatisticKey | None = None
+    shape: tuple[int, ...] = ()
+    constant: Array | None = None
 
 
-def _value_of_constant(constant: Array, key: StatisticKey, shape: tuple[int, ...]) -> Any:
-    """Return the same for a term that does not depend on the factors."""
-    numbers = constant.ravel()
-
-    def value(arrays: Mapping[Hashable, Array]) -> float:
+def term_values(several: Sequence[TermValue], arrays: Mapping[Hashable, Array]) -> list[float]:
+    """Return the values of terms; axes of length one are the same all along."""
+    found: list[float] = []
+    for message, key, shape, constant in several:
+        said: Any = constant if message is None else message(arrays)
+        if key is None:
+            found.append(said)
+            continue
         statistic = arrays[key]
-        if statistic.shape == shape:
-            return numbers.dot(statistic.ravel()).item()
-        return _product(constant, statistic, shape)
-
-    return value
-
-
-def _product(message: Array, statistic: Array, shape: tuple[int, ...]) -> float:
-    """Return the sum of a message times a statistic of this shape; axes of length one are the same all along."""
-    return float(np.add.reduce(message * spread(statistic, shape), None))
+        if not said.shape == statistic.shape == shape:
+            found.append(float(np.add.reduce(said * spread(statistic, shape), None)))
+        elif shape:
+            found.append(said.ravel().dot(statistic.ravel()).item())
+        else:
+            found.append((said * statistic).item())
+    return found
 
 
 class GlobalUpdate:
@@ -189,16 +200,21 @@ class GlobalUpdate:
         self.places_changing, self.places_fixed = layout.changing, layout.fixed
         self.fixed: list[Array] = [np.zeros(shape) for shape in layout.shapes]
         self._constants: list[Array] = []
-        messages = [
-            make((terms[number].whole if is_whole else terms[number].contraction).constant)
-            for make, number, is_whole in layout.made
-        ]
         n_changing = len(layout.changing)
-        self._messages = messages[:n_changing]
-        for (statistic, *_), message in zip(layout.fixed, messages[n_changing:], strict=True):
-            constant = spread(message({}), layout.shapes[statistic])
-            self.fixed[statistic] = self.fixed[statistic] + constant
-            self._constants.append(constant)
+        constants = [
+            (terms[number].whole if is_whole else terms[number].contraction).constant
+            for _, number, is_whole in layout.made
+        ]
+        self._messages = [
+            make(constant) for (make, *_), constant in zip(layout.made[:n_changing], constants, strict=False)
+        ]
+        fixed = zip(layout.fixed, layout.made[n_changing:], constants[n_changing:], strict=True)
+        for (statistic, *_), (make, *_), constant in fixed:
+            said = constant if make is the_constant else make(constant)({})
+            shape = layout.shapes[statistic]
+            own = said if said.shape == shape else spread(said, shape)
+            self.fixed[statistic] = self.fixed[statistic] + own
+            self._constants.append(own)
         by_statistic: list[list[Evaluation]] = [[] for _ in self.fixed]
         for (statistic, *_), message in zip(layout.changing, self._messages, strict=True):
             by_statistic[statistic].append(message)
@@ -217,21 +233,23 @@ class GlobalUpdate:
         n_changing = len(self._messages)
         return self._messages[place](arrays) if place < n_changing else self._constants[place - n_changing]
 
-    def value_of(self, own: int) -> Any:
-        """Return a function that gives the value of a term."""
+    def value_of(self, own: int) -> TermValue:
+        """Return what the value of a term is made of."""
         _, key, place, shape = self._layout.told[own]
         n_changing = len(self._messages)
         if place < n_changing:
-            return _value_of(self._messages[place], key, shape)
-        return _value_of_constant(self._constants[place - n_changing], key, shape)
+            return TermValue(self._messages[place], key, shape)
+        return TermValue(None, key, shape, self._constants[place - n_changing])
 
     @property
-    def linear_terms(self) -> Iterator[tuple[int, StatisticKey, Array]]:
+    def linear_terms(self) -> list[tuple[int, StatisticKey, Array]]:
         """The terms that are a known array times a statistic: number, statistic, and array."""
-        n_changing = len(self._messages)
-        for number, key, place, _ in self._layout.told:
-            if place >= n_changing:
-                yield number, key, self._constants[place - n_changing]
+        n_changing, constants = len(self._messages), self._constants
+        return [
+            (number, key, constants[place - n_changing])
+            for number, key, place, _ in self._layout.told
+            if place >= n_changing
+        ]
 
     @property
     def meets(self) -> bool:
@@ -301,3 +319,168 @@ def possible(
     (logits,), (met,) = natural, zeros.natural(arrays)
     excluded = meets_more(met[..., None])
     return (np.where(excluded[..., 0], -np.inf, logits),)
+
+
+class Linear(NamedTuple):
+    """Terms that are one known array times a statistic."""
+
+    key: StatisticKey
+    constant: Array
+    numbers: Any
+    """The array in one row, or the number that it is."""
+
+
+def values_of(several: Sequence[Linear], arrays: Mapping[Hashable, Array]) -> list[float]:
+    """Return the sum of the terms for each statistic."""
+    found = []
+    for key, constant, numbers in several:
+        statistic = arrays[key]
+        if statistic.shape == constant.shape:
+            value = numbers.dot(statistic.ravel()).item() if statistic.ndim else numbers * statistic.item()
+        else:
+            value = float(np.add.reduce(constant * spread(statistic, constant.shape), None))
+        found.append(value)
+    return found
+
+
+class Places(NamedTuple):
+    """Numbers of the terms by how they are added up; they follow from the statement.
+
+    Attributes
+    ----------
+    own
+        Variable -> its own terms in which nothing varies, and the others, where these are linear.
+    constant, linear, others
+        Of the other terms: those in which nothing varies, those that are linear in one statistic, and the rest.
+    in_products
+        Local factor -> the terms that it meets in its matrix product.
+    """
+
+    own: Mapping[Variable, tuple[Sequence[int], Sequence[int]]]
+    constant: Sequence[int]
+    linear: Sequence[int]
+    others: Sequence[int]
+    in_products: Mapping[FactorKey, Sequence[int]]
+
+
+def places_in_sum(
+    compiled: Compiled, updates: Mapping[Variable, GlobalUpdate], own_terms: Mapping[Variable, slice]
+) -> Places:
+    """Return how the terms are added up.
+
+    Parameters
+    ----------
+    compiled
+        The terms.
+    updates
+        The updates of the globals, which know what the terms say to them.
+    own_terms
+        Variable -> the terms of its prior among all, where they may have to be told as a divergence.
+    """
+    numbers = range(len(compiled.terms))
+    products = in_products(compiled)
+    inside = {number for own in products.values() for number in own}
+    constant = {number for number in numbers if not compiled.terms[number].contraction.keys}
+    linear = {number for update in updates.values() for number, *_ in update.linear_terms}
+    own: dict[Variable, tuple[Sequence[int], Sequence[int]]] = {}
+    own_numbers: set[int] = set()
+    for variable, place in own_terms.items():
+        where = set(numbers[place])
+        if where <= constant | linear:
+            own[variable] = sorted(where & constant), sorted(where - constant)
+            own_numbers |= where
+    rest = linear - own_numbers - inside
+    others = [number for number in numbers if number not in inside | own_numbers | constant | rest]
+    return Places(own, sorted(constant - own_numbers), sorted(rest), others, products)
+
+
+class SummedTerms:
+    """All terms, those that are linear in one statistic added up.
+
+    Parameters
+    ----------
+    places
+        How they are added up.
+    updates
+        The updates of the globals, which know what the terms say to them.
+    terms
+        All terms.
+    value_of
+        Returns what the value of a term is made of, by its number.
+
+    Attributes
+    ----------
+    own
+        Variable -> the sum of its own terms in which nothing varies, and the others.
+    in_products
+        Local factor -> the values of the terms that it meets in its matrix product. With its entropy they are its
+        log-partition.
+    """
+
+    def __init__(
+        self,
+        places: Places,
+        updates: Mapping[Variable, GlobalUpdate],
+        terms: Sequence[GlobalTerm],
+        value_of: Callable[[int], TermValue],
+    ) -> None:
+        linear = {
+            number: (key, array) for update in updates.values() for number, key, array in update.linear_terms
+        }
+        self.own: dict[Variable, tuple[float, list[Linear]]] = {
+            variable: (_sum_of_constants(terms, known), _added([linear[n] for n in varying]))
+            for variable, (known, varying) in places.own.items()
+        }
+        self._constant = _sum_of_constants(terms, places.constant)
+        self._linear = _added([linear[number] for number in places.linear])
+        self._others = [value_of(number) for number in places.others]
+        self.in_products = {key: [value_of(n) for n in own] for key, own in places.in_products.items()}
+
+    def beside(self, arrays: Mapping[Hashable, Array]) -> float:
+        """Return the sum of the terms that are not own ones, and are met in no matrix product."""
+        total = self._constant
+        for own in values_of(self._linear, arrays):
+            total += own
+        for value in term_values(self._others, arrays) if self._others else ():
+            total += value
+        return total
+
+
+def who_tells(updates: Mapping[Variable, GlobalUpdate], n_terms: int) -> list[tuple[Variable, int] | None]:
+    """Return for each term the variable whose update has a message of it, the shortest one, and which that is."""
+    told = [
+        (math.prod(shape), number, (variable, place))
+        for variable, update in updates.items()
+        for place, (number, shape) in enumerate(update.told)
+    ]
+    # the shortest message last, which is kept
+    told.sort(key=lambda own: -own[0])
+    where = {number: own for _, number, own in told}
+    return [where.get(number) for number in range(n_terms)]
+
+
+def in_products(compiled: Compiled) -> Mapping[FactorKey, Sequence[int]]:
+    """Return the numbers of the terms that each local factor meets in its matrix product."""
+    found: dict[FactorKey, list[int]] = {}
+    for number, term in enumerate(compiled.terms):
+        for key in term.contraction.keys:
+            part = compiled.parts.get(key)
+            if part is not None and part.factor is not None and part.feature is not None:
+                found.setdefault(part.factor.key, []).append(number)
+    return found
+
+
+def _sum_of_constants(terms: Sequence[GlobalTerm], numbers: Sequence[int]) -> float:
+    """Return the sum of the terms with these numbers, in which nothing varies."""
+    return sum([terms[number].contraction.constant.item() for number in numbers])
+
+
+def _added(terms: Iterable[tuple[StatisticKey, Array]]) -> list[Linear]:
+    """Return the sum of the arrays for each statistic."""
+    total: dict[StatisticKey, Array] = {}
+    for key, constant in terms:
+        total[key] = total[key] + constant if key in total else constant
+    return [
+        Linear(key, constant, constant.ravel() if constant.ndim else constant.item())
+        for key, constant in total.items()
+    ]

@@ -15,7 +15,7 @@ from ...language import Constant, Node, Operand, Variable
 from ...numerics.records import replaced
 from ..binding.bound_model import BoundModel
 from ..binding.coordinates import Coordinates
-from ..binding.known_statistics import known_statistic
+from ..binding.known_statistics import Beside, known_statistic
 from ..design.contraction import Contraction, Formula
 from ..design.features import Feature, Source
 from ..local.local_factor import LocalFactor
@@ -37,12 +37,15 @@ class KnownOperand(NamedTuple):
         Returns it, of the value of a constant; None of others.
     is_moved
         Whether the value is measured from the reference point of the owner.
+    beside
+        How both lie along the plates of the two, where these differ; None where they are the same.
     """
 
     owner: Variable
     operand: Operand
     of_value: Callable[[Any], Array] | None
     is_moved: bool
+    beside: Beside | None = None
 
     @classmethod
     def of(cls, owner: Variable, operand: Operand, coordinates: Coordinates) -> KnownOperand:
@@ -51,10 +54,13 @@ class KnownOperand(NamedTuple):
         if slot is None or not isinstance(node, Constant):
             return cls(owner, operand, None, False)
         moved = coordinates.of_known(owner, slot) if slot.role.moves else None
-        if moved is not None and moved[1] != operand.axes[: len(node.plates)]:
-            # it is spread over the plates of the point
-            return cls(owner, operand, None, False)
-        return cls(owner, operand, slot.role.statistics.get(name) or slot.role.zeros[name], moved is not None)
+        of_value = slot.role.statistics.get(name) or slot.role.zeros[name]
+        if moved is None:
+            return cls(owner, operand, of_value, False)
+        plates, of_point = operand.axes[: len(node.plates)], moved[1]
+        return cls(
+            owner, operand, of_value, True, None if plates == of_point else Beside.of(plates, of_point)
+        )
 
     def value(self, bound: BoundModel, coordinates: Coordinates) -> Array:
         """Return it in a binding."""
@@ -62,7 +68,9 @@ class KnownOperand(NamedTuple):
             return known_statistic(bound, coordinates, self.owner, self.operand)[0]
         value: Any = bound.evidence[self.operand.node].values
         reference = coordinates.of(self.owner) if self.is_moved else None
-        return self.of_value(value if reference is None else value - reference)
+        if reference is not None:
+            value = value - reference if self.beside is None else self.beside.difference(value, reference)
+        return self.of_value(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +136,10 @@ class Plan:
         terms, zeros = [
             tuple(
                 [
-                    GlobalTerm(own.owner, Contraction.of(own.formula, [values[n] for n in own.constants]))
+                    GlobalTerm(
+                        own.owner,
+                        Contraction.of(own.formula, own.formula.folded([values[n] for n in own.constants])),
+                    )
                     if own.whole is None
                     else own.whole
                     for own in several

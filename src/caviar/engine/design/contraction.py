@@ -17,6 +17,7 @@ import numpy as np
 from ..._typing import Array
 from ...language import Axis
 from ...numerics.cached import cached_property
+from ...numerics.spread import sum_of_sizes
 from ...numerics.sums.matrix_products import as_matrix_product
 from .gather import BetweenLabels, Diagonals, Factor, Gather, laid_along, laid_beside
 
@@ -142,10 +143,10 @@ class Formula:
         """
         axes = [self.looked_up[position].axes for position in positions]
         reads = [self._read(position) for position in positions]
+        if not reads and self.constant_axes == tuple(out):
+            return the_constant
         if not self.constant_axes:
             return self._of_operands(axes, reads, tuple(out))
-        if not reads and self.constant_axes == tuple(out):
-            return lambda constant: lambda arrays: constant
         if len(reads) == 1 and not axes[0] and self.constant_axes == tuple(out):
             (number,) = reads
             return lambda constant: lambda arrays: number(arrays) * constant
@@ -170,8 +171,6 @@ class Formula:
         self, axes: Sequence[tuple[Axis, ...]], reads: Sequence[Evaluation], out: tuple[Axis, ...]
     ) -> Callable[[Array], Evaluation]:
         """Return the same where the constant is a number."""
-        if not reads:
-            return lambda constant: lambda arrays: constant
         if len(reads) == 1 and axes[0] == out:
             return lambda constant: _times(constant.item(), reads[0])
         if len(reads) == 1 and not out and len(set(axes[0])) == len(axes[0]):
@@ -226,7 +225,7 @@ class Formula:
         if self.is_scalar:
             keys = self.keys[:position] + self.keys[position + 1 :]
             if not kept:
-                return partial(_number, keys)
+                return partial(_number, keys) if keys else the_constant
             ones = (1,) * len(kept)
             return lambda constant: lambda arrays: np.full(ones, _product(constant.item(), keys, arrays))
         between = self._between if keep is None else None
@@ -308,12 +307,8 @@ class Contraction:
     """The known arrays, where nothing else is in it."""
 
     @classmethod
-    def of(cls, formula: Formula, constants: Sequence[Array]) -> Contraction:
-        """Return a formula with its constants."""
-        return cls._of_product(formula, formula.folded(constants))
-
-    @classmethod
-    def _of_product(cls, formula: Formula, constant: Array) -> Contraction:
+    def of(cls, formula: Formula, constant: Array) -> Contraction:
+        """Return a formula with the product of its constants."""
         contraction = cls.__new__(cls)
         contraction.formula, contraction.constant = formula, constant
         contraction.factors, contraction.keys = formula.factors, formula.keys
@@ -359,7 +354,8 @@ class Contraction:
 
     def largest_magnitude(self, sizes: Mapping[Hashable, float]) -> float:
         """Return a number that :meth:`magnitude` does not exceed, from the sum of the sizes of each array."""
-        bound = float(np.abs(self.constant).sum()) if self.constant.ndim else abs(float(self.constant))
+        constant = self.constant
+        bound = sum_of_sizes(constant) if constant.ndim else abs(constant.item())
         for key in self.keys:
             bound *= sizes[key]
         return bound
@@ -367,7 +363,7 @@ class Contraction:
     @cached_property
     def absolute(self) -> Contraction:
         """The same contraction with the sizes of its constants."""
-        return self._of_product(self.formula, np.abs(self.constant))
+        return self.of(self.formula, np.abs(self.constant))
 
     def along(self, axis: Axis, arrays: Mapping[Hashable, Array]) -> Array | None:
         """Return the contraction over all axes but one, along which it is kept; None if no operand has that one."""
@@ -436,6 +432,11 @@ class Derivative:
         """The function that returns it."""
         contraction = self._contraction
         return contraction.formula.derivative(self._position, self._keep)(contraction.constant)
+
+
+def the_constant(constant: Array) -> Evaluation:
+    """Return what returns the constant, where a contraction is no more than that."""
+    return lambda arrays: constant
 
 
 def _times(scale: float, read: Evaluation) -> Evaluation:

@@ -212,7 +212,7 @@ class Fitted(Contraction):
     def absolute(self) -> Contraction:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The same with the sizes of all known numbers."""
         formula = self._fitted.with_sizes()
-        return Fitted._of_product(formula, np.abs(self.constant))
+        return Fitted.of(formula, np.abs(self.constant))
 
     def largest_magnitude(self, sizes: Mapping[Hashable, float]) -> float:
         """Return a number that the sum of the sizes of all products does not exceed."""

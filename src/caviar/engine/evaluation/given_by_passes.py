@@ -14,7 +14,7 @@ from ..ascent.elbo import Objective
 from ..ascent.problem import Factors, Problem, statistics_of
 from ..ascent.state import AscentState, begun, ready
 from ..binding.clamped.factor import PointMass
-from ..compiled.summed_terms import values_of
+from ..compiled.global_update import values_of
 from ..design.keys import StatisticKey
 from ..rows.row_map import RowMap
 from .evaluate import check_sizes, in_frame

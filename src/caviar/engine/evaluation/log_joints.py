@@ -18,7 +18,7 @@ from ..._typing import Array
 from ...language import Axis, Plate
 from ..ascent.problem import Problem, statistics_of
 from ..ascent.state import begin
-from ..compiled.summed_terms import in_products
+from ..compiled.global_update import in_products
 from ..design.backend import Workspace
 from ..design.contraction import Contraction
 from ..design.keys import StatisticKey, SumKey
@@ -27,7 +27,7 @@ from ..local.statistics import Arrays, Coefficients
 from ..rows.recentring import TOLERATED_LOSS
 from ..rows.row_map import RowMap
 from ..rows.tasks import blocks_of, rows_at
-from ..rows.terms.matrix_layout import layouts_of
+from ..rows.terms.products import layouts_of
 from ..rows.terms.row_term import BlockWork
 from .at_points import log_joint_at, points_of
 from .given_by_passes import why_apart

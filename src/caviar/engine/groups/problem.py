@@ -23,7 +23,7 @@ from ..design.contraction import Evaluation
 from ..design.features import FeatureTable
 from ..design.keys import ColumnKey, SumKey
 from ..local.statistics import Arrays
-from ..rows.terms.matrix_layout import layouts_of
+from ..rows.terms.products import layouts_of
 from .repeated import Assemble, is_repeated, repeated
 from .rows import GroupedRows, written
 

@@ -25,8 +25,8 @@ from .terms.block_response import BlockResponse
 from .terms.centred import Centres
 from .terms.curvature import Products, curvature, n_pairs, pairs_of, products_of, whole_curvature
 from .terms.kinds import contracted_terms, matrix_terms
-from .terms.matrix_layout import layouts_of
 from .terms.missing_patterns import MissingPatterns
+from .terms.products import layouts_of
 from .terms.row_term import BlockWork, RowTerm
 
 _UNFUSED_ROWS = 1024

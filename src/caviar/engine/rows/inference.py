@@ -11,7 +11,7 @@ from ..local.family import FamilyFactor
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Coefficients, Sums
 from .terms.contracted import ContractedTerm
-from .terms.matrix_layout import MatrixLayout
+from .terms.products import MatrixLayout
 from .terms.row_term import BlockWork, RowTerm
 
 

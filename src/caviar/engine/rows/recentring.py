@@ -230,12 +230,32 @@ def recentrings_of(
         (gate,) = factor.variables
         if gate.plates != (bound.data_plate,):
             continue
-        for number, group in enumerate(coordinates.groups):
-            leaves = [v for v in group.variables if bound.is_known(v)]
-            if _can_move(bound, compiled, factor, gate, group, leaves):
-                recentring = Recentring(factor, number, leaves, bound, coordinates, compiled)
-                found.setdefault(factor, []).append(recentring)
+        asked = "moved by", factor.key
+        if asked not in compiled.facts:
+            compiled.facts[asked] = _groups_moved(bound, coordinates, compiled, factor, gate)
+        for number, leaves in compiled.facts[asked]:
+            recentring = Recentring(factor, number, leaves, bound, coordinates, compiled)
+            found.setdefault(factor, []).append(recentring)
     return found
+
+
+def _groups_moved(
+    bound: BoundModel,
+    coordinates: Coordinates,
+    compiled: Compiled,
+    factor: CategoricalFactor,
+    gate: Variable,
+) -> list[tuple[int, list[Variable]]]:
+    """Return the groups whose categories may have centres of their own: number, and observed variables."""
+    several = [
+        (number, group, [v for v in group.variables if bound.is_known(v)])
+        for number, group in enumerate(coordinates.groups)
+    ]
+    return [
+        (number, leaves)
+        for number, group, leaves in several
+        if _can_move(bound, compiled, factor, gate, group, leaves)
+    ]
 
 
 def _can_move(

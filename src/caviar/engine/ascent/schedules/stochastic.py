@@ -155,7 +155,7 @@ class Stochastic(Schedule[StochasticState]):
             q={**start.q, **given},
             natural={**start.natural, **{v: factor.natural for v, factor in given.items()}},
             trace=(began.elbo if given else start.elbo,),
-            rng=deepcopy(beginning.rng),
+            rng=deepcopy(beginning.rng()),
             began=start.problem,
         )
 

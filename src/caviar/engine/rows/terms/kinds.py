@@ -13,8 +13,7 @@ from typing import TypeVar
 from ...design.keys import StatisticKey
 from ...local.local_factor import LocalFactor, LocalTerm
 from .contracted import ContractedTerm
-from .matrix_layout import MatrixLayout
-from .matrix_term import MatrixTerm
+from .products import MatrixLayout, MatrixTerm
 from .row_term import RowTerm
 
 _Kind = TypeVar("_Kind", bound=RowTerm)
@@ -46,8 +45,8 @@ def matrix_terms(layout: MatrixLayout | None, others: Sequence[RowTerm] = ()) ->
     """
     if layout is None:
         return []
-    every = _extended((kind, kind.of_matrix(layout, others)) for kind in _MATRIX_TERMS)
-    made = sorted((term for terms in every for term in terms), key=lambda term: not term.writes)
+    every = _extended([(kind, kind.of_matrix(layout, others)) for kind in _MATRIX_TERMS])
+    made = sorted([term for terms in every for term in terms], key=lambda term: not term.writes)
     return [*made, *others]
 
 
@@ -58,7 +57,7 @@ def contracted_terms(
     return [
         term
         for local in terms
-        for term in _extended((kind, kind.of_term(local, factor_of)) for kind in _CONTRACTED_TERMS)
+        for term in _extended([(kind, kind.of_term(local, factor_of)) for kind in _CONTRACTED_TERMS])
         if term is not None
     ]
 
@@ -66,4 +65,6 @@ def contracted_terms(
 def _extended(made: Iterable[tuple[type[RowTerm], _Made]]) -> list[_Made]:
     """Return what each kind has made, without what an extension of it has made in its place."""
     found = {kind: own for kind, own in made if own}
+    if len(found) == 1:
+        return [*found.values()]
     return [own for kind, own in found.items() if not any(kind in other.__mro__[1:] for other in found)]
