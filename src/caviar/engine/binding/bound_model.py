@@ -242,13 +242,11 @@ class BoundModel:
 
     def latent_locals(self) -> tuple[Variable, ...]:
         """Return the hidden variables of the rows."""
-        rows = self.data_plate
-        return tuple([variable for variable in self.latent if rows in variable.plates])
+        return tuple([variable for variable in self.latent if self.is_local(variable)])
 
     def latent_globals(self) -> tuple[Variable, ...]:
         """Return the hidden variables that all rows share."""
-        rows = self.data_plate
-        return tuple([variable for variable in self.latent if rows not in variable.plates])
+        return tuple([variable for variable in self.latent if not self.is_local(variable)])
 
     @property
     def n_rows(self) -> int:
