@@ -207,3 +207,21 @@ def test_factors_apart_show_the_same(method):
     for name in ("mu", "a"):
         assert np.allclose(apart.mean(name), together.mean(name), atol=0.05 * together.sd(name).min()), name
         assert np.allclose(apart.sd(name), together.sd(name), rtol=0.03), name
+
+
+def test_outcomes_of_two_plates_have_linear_response():
+    """The link of the second plate has a variable of its own, which the fit in expectation does not have."""
+    y, g, other = np.random.default_rng(3).integers(0, 2, 24), np.repeat(np.arange(6), 4), cv.Plate("other")
+    e = cv.Normal("e", 0.0, cv.Gamma("between", 2, 1), plates=cv.Plate("group", 6))
+    level = cv.Normal("level", 0, 0.1)
+    leaves = [
+        cv.Bernoulli(name, cv.logistic(level + e[cv.Data(of, plates=plate)]), plates=plate)
+        for name, of, plate in (("y", "g", OBS), ("other y", "other g", other))
+    ]
+    data = {"y": y[:18], "g": g[:18], "other y": y[18:], "other g": g[18:]}
+    posterior = cv.Model(*leaves).fit(data, tol=1e-10)
+    whole = cv.Model(leaves[0]).fit({"y": y, "g": g}, tol=1e-10, uncertainty="linear_response")
+    assert posterior.elbo == pytest.approx(whole.elbo, abs=1e-5)
+    assert posterior.uncertainty == "linear_response"
+    for name in ("level", "between", "e"):
+        np.testing.assert_allclose(posterior.sd(name), whole.sd(name), rtol=1e-3)

@@ -213,6 +213,15 @@ def test_labels_of_groups_that_are_known_have_no_width():
     np.testing.assert_array_equal(posterior.sd("z")[IS_KNOWN], 0.0)
 
 
+def test_what_is_known_has_no_density_in_plots():
+    model, data, *_ = _groups()
+    posterior = model(is_smaller=False).fit(data)
+    assert len(cv.plot.prior_posterior(posterior, "own")) == 4
+    (line,) = {len(own.lines) for own in np.ravel(cv.plot.forest(posterior, "own"))}
+    # a point each, an interval of what is not known, and zero
+    assert line == 6 + 4 + 1
+
+
 @pytest.mark.parametrize("place", ["shared", "apart"])
 def test_a_group_without_rows_beside_known_ones(place):
     """It is as wide as a new group: the summary ended with an error."""

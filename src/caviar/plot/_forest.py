@@ -233,7 +233,7 @@ def _draw(ax: Axes, panel: Panel) -> None:
     """Draw the entries of a panel, the first at the top."""
     colour = stroke(ax, colours_of(1)[0], 0.15)
     for line, (_, mean, low, high) in enumerate(panel.entries):
-        is_open = not np.isfinite(low)
+        is_open = not low < high
         if not is_open:
             ax.plot([low, high], [line, line], color=colour, lw=2, solid_capstyle="butt", zorder=2)
         ax.plot(mean, line, "o", ms=5.5, mfc=paper(ax) if is_open else colour, mec=colour, mew=1.3, zorder=3)

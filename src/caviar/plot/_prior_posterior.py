@@ -81,8 +81,8 @@ def prior_posterior(
     """
     posterior, names, only = posterior_of(fitted), as_stated(fitted, names), as_stated(fitted, only)
     own = _with_density(fitted, _chosen(fitted, variable))
-    lower = own.mean if own.lower is None else own.lower
-    places = [(label, at) for label, at in places_of(fitted, own, names, only) if np.isfinite(lower[at])]
+    has_width = np.asarray(own.lower) < np.asarray(own.upper)
+    places = [(label, at) for label, at in places_of(fitted, own, names, only) if has_width[at]]
     if len(places) > max_entries:
         raise ParameterError(
             f"'{own.title}' has {len(places)} entries, too many for one plot; pass only= for some of them, or "

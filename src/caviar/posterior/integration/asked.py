@@ -228,8 +228,10 @@ class Integrates(Factored):
             return self
         if arguments["factors"] is APART:
             del arguments["factors"]
-        init = {name: self._factors[name] for name in self._factors}
-        return type(self.model)(*leaves).fit(
+        model = type(self.model)(*leaves)
+        # what stands for the links of rows that are not those of the data plate is another variable
+        init = {name: own for name, own in self._factors.items() if name in model.variables}
+        return model.fit(
             pending.data,
             init=init,
             **TO_A_FIXED_POINT,

@@ -88,7 +88,7 @@ def doubt_of(posterior: Any, pending: Any, shown: Uncertainty) -> str:
             f"deviations; method='expectation' of the link has the smaller error.{mend}"
         )
     told = posterior._in_expectation(pending)
-    moved = {name: _moved(posterior, told, name, shown) for name in posterior}
+    moved = {name: _moved(posterior, told, name, shown) for name in posterior if name in told}
     worst = max(moved, key=lambda name: moved[name])
     if moved[worst] < _MOVED:
         return ""
@@ -202,7 +202,8 @@ def _shares_inside(sample: Any, name: str, factor: Any, shown: Uncertainty) -> A
             # points, and what is shared along a plate
             continue
         is_inside = (values >= own.lower) & (values <= own.upper)
-        found.append(np.tensordot(sample.weights, is_inside, axes=1)[np.isfinite(own.lower)])
+        has_width = np.isfinite(own.lower) & (own.lower < own.upper)
+        found.append(np.tensordot(sample.weights, is_inside, axes=1)[has_width])
     return np.concatenate([np.ravel(own) for own in found])
 
 

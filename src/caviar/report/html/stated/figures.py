@@ -100,7 +100,8 @@ class Figures:
     def at(self, index: tuple[int, ...]) -> tuple[float | None, float | None, float | None, float | None]:
         """Return mean, standard deviation and ends of an entry, None for what the factor does not give."""
         mean, sd, low, high = (_entry(array, index) for array in (self.mean, self.sd, self.lower, self.upper))
-        return mean, sd, low, high
+        # what is known has a value alone
+        return (mean, None, None, None) if sd == 0 else (mean, sd, low, high)
 
 
 def _entry(array: Array | None, index: tuple[int, ...]) -> float | None:
