@@ -369,7 +369,7 @@ def test_levels_of_labels_are_counted(tmp_path):
 def test_the_table_of_a_hidden_markov_model_has_its_own_columns(tmp_path):
     words = np.array(["dry", "wet", "dry", "dry"] * 8)[:, None]
     model = cv.HiddenMarkovModel(2, emission="categorical", random_state=0).fit(words)
-    cv.report.write(model, tmp_path / "report.html", words)
+    cv.report.write(model, tmp_path / "report.html", words, n_draws=100)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     quality = page[page.index("Columns of the data") :]
     assert "dry 24, wet 8" in quality
@@ -420,7 +420,7 @@ def test_states_come_before_the_model_without_names_of_code(tmp_path):
     rows = np.repeat([0.0, 4.0, 0.0, 4.0], 10)[:, None] + np.random.default_rng(0).normal(size=(40, 1))
     data = {"X": rows, "lengths": [20, 20]}
     hmm = cv.HiddenMarkovModel(2, random_state=0).fit(rows, lengths=[20, 20])
-    told = write_and_gather(hmm, tmp_path / "page.html", data)
+    told = write_and_gather(hmm, tmp_path / "page.html", data, n_draws=100)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.index('id="rows"') < page.index('id="statement"')
     facts = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page))
