@@ -156,8 +156,15 @@ def _chain(writer: Writer, name: str, state_plate: cv.Plate) -> cv.MarkovChain:
     initial = writer.probabilities(f"{path}initial", (), size, gated=False)
     constant = np.full((size, size), 0.2 / size) + 0.8 * np.eye(size)
     transition: Any = constant
-    if not writer.known_only and writer.pick(f"{path}transition", ("variable", "constant")) == "variable":
+    kind = "constant"
+    if not writer.known_only:
+        kind = writer.pick(f"{path}transition", ("variable", "constant", "of an input"))
+    if kind == "variable":
         transition = writer.simplex(f"{path}transition rows", (state_plate,), size, "Dirichlet")
+    elif kind == "of an input":
+        inputs = writer.plate(f"{path}inputs", 2)
+        table = writer.simplex(f"{path}transition rows", (inputs, state_plate), size, "Dirichlet")
+        transition = table[writer.known(f"{path}input", "labels", (writer.obs,), 2)]  # type: ignore[arg-type]
     starts = _starts(writer, f"{path}starts")
     return cv.MarkovChain(writer.rename(name), initial, transition, along=writer.obs, **starts)  # type: ignore[arg-type]
 

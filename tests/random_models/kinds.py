@@ -24,6 +24,7 @@ def kinds_of(stated: Stated) -> set[str]:
         and any(own.name == stated.writer.rename("cell") for own in stated.model.nodes),
         "chain of vectors": bool(chains),
         "chain of vectors with inputs": any("inputs" in own.slots for own in chains),
+        "steps that an input chooses": told.get("transition") == "of an input",
         "several sequences": any(holds == "starts" for holds, *_ in stated.known.values()),
         "tabulated factor": any(own.family.__name__.startswith("Tabulated") for own in variables),
         "several hidden variables of a row": len(rows) > 1,

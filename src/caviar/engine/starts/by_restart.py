@@ -25,7 +25,7 @@ from ..binding.nested import outer_variables
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from ..topics.kind_of_rows import kind_of
-from .candidates import basis_of, start_from
+from .candidates import basis_of, start_from, with_indicators
 from .clustering.kmeans import kmeans
 from .clustering.partitions import in_original_units, may_merge, merged, partition
 from .components.gates import Gate
@@ -84,6 +84,8 @@ def chance_start(
     if outer_variables(problem.bound.nodes, problem.order):
         return Begun(settled(*start_from(basis, guesses[-1]), row_map))
     starts = [partial(start_from, basis, guess) for guess in guesses]
+    # hidden numbers 0 or 1 are guessed anew: what is drawn for them differs from restart to restart
+    starts += [partial(start_from, other, dict(guesses[0])) for other in with_indicators(basis)]
     begun = best_of(starts, basis)
     return replace(begun, rows_raced=basis.rows_passed)
 
