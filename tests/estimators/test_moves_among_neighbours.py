@@ -11,6 +11,7 @@ import caviar as cv
 from caviar.engine.ascent.schedules import beyond_saddles
 from caviar.engine.ascent.schedules.swaps import Mixture
 from caviar.estimators.automatic import search as searches
+from caviar.estimators.automatic.memory import Memory
 from caviar.estimators.automatic.problem import Problem
 from caviar.estimators.automatic.proposals import Proposal, split_of
 from caviar.estimators.automatic.restricted import Neighbourhoods, Settled, apart
@@ -146,6 +147,41 @@ def test_moves_that_lose_more_than_can_come_back_are_not_fitted_alone(
     assert tried == [4, 2, 1, 1]
 
 
+def test_what_a_move_lost_is_known_until_its_components_change() -> None:
+    memory, shares = Memory(np.ones(len(X))), np.eye(6)[LABELS]
+    move = Proposal("split", (0,), 0.0)
+    memory.refuse(Proposal("merge", (0, 1), 0.0), shares, -50.0)
+    memory.refuse(move, shares, -100.0)
+    moved = shares.copy()
+    moved[np.flatnonzero(LABELS == 0)[:2]] = np.eye(6)[5]
+    assert not memory.was_refused(move, moved)
+    assert memory.gain_among_neighbours(move, moved) == -100.0
+    moved[np.flatnonzero(LABELS == 0)[:9]] = np.eye(6)[5]
+    assert memory.gain_among_neighbours(move, moved) is None
+
+
+def test_a_move_whose_loss_is_known_is_settled_only_where_it_is_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = search_of(np.eye(6)[LABELS], monkeypatch)
+    near = Neighbourhoods(own.sample, own.responsibilities, {})
+    settled: list[Any] = []
+
+    def counted(proposal: Proposal, loss: float) -> Settled:
+        settled.append(proposal.components)
+        return Settled(proposal, proposal.components, -90.0, np.ones((len(X), 2)))
+
+    monkeypatch.setattr(near, "settled", counted)
+    monkeypatch.setattr(own, "try_from", lambda start, proposals: len(proposals) == 3)
+    first = Settled(Proposal("split", (0,), 0.0), (0,), 20.0, np.ones((len(X), 2)))
+    known = [Settled(Proposal("split", (k,), 0.0), (k,), -80.0, None) for k in (1, 2)]
+    meets = near.expected(Proposal("merge", (0, 1), 0.0), -85.0)
+    assert set(meets.components) >= {0, 1}
+    assert meets.shares is None
+    assert own._try_settled(near, [first, *known, meets])
+    assert settled == [(1,), (2,)]
+
+
 def test_components_of_which_a_split_was_refused_are_not_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
     own = search_of(np.eye(6)[LABELS], monkeypatch)
     fitted: list[int] = []
@@ -173,19 +209,3 @@ def test_components_of_which_a_split_was_refused_are_not_fitted(monkeypatch: pyt
 def test_merges_of_a_mixture_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
     own = search_of(np.eye(6)[LABELS], monkeypatch)
     assert own.merge_proposals() is own.merge_proposals()
-
-
-def test_components_are_put_in_order_without_another_look_for_saddle_points(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    own = search_of(np.eye(6)[(LABELS + 1) % 6 * (LABELS > 0)], monkeypatch)
-    own.settle()
-    earlier = own.posterior
-    assert earlier.converged
-    monkeypatch.setattr(beyond_saddles, "beyond_saddle", lambda *own: pytest.fail("looked again"))
-    own.put_in_order()
-    assert own.posterior is not earlier
-    assert own.posterior.converged
-    assert own.posterior.elbo == pytest.approx(earlier.elbo, abs=1e-3)
-    weights = own.problem.responsibilities(own.posterior).sum(axis=0)
-    assert (np.diff(weights) < 1e-6).all()

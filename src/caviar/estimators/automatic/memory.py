@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,7 +14,8 @@ from .proposals import Proposal, cuts_of
 _SAME = 0.01
 """Share of its rows by which a component may have changed and still be the same."""
 _ALIKE = 0.05
-"""The same for a cut that is only proposed: what it gains changes by about this share."""
+"""The same for what a cut gains that is only proposed, or a move among its neighbours, which changes by about this
+share."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Memory:
 
     weights: Array
     _proposed: dict[str, list[tuple[list[_Component], Proposal | None]]] = field(default_factory=dict)
-    _refused: list[tuple[str, list[_Component]]] = field(default_factory=list)
+    _refused: list[tuple[str, list[_Component], float | None]] = field(default_factory=list)
 
     def proposal_of(
         self, kind: str, group: tuple[int, ...], responsibilities: Array, same: float = _SAME
@@ -80,21 +81,34 @@ class Memory:
         found = [own for own in (*every.values(), *made.values()) if own is not None]
         return sorted(found, key=lambda proposal: -proposal.gain)
 
-    def refuse(self, proposal: Proposal, responsibilities: Array) -> None:
-        """Keep in mind that a move was refused."""
-        self._refused.append((proposal.name, self._components(proposal.components, responsibilities)))
+    def refuse(self, proposal: Proposal, responsibilities: Array, gain: float | None = None) -> None:
+        """Keep in mind that a move was refused, and what it gained among its neighbours if it was only tried there."""
+        components = self._components(proposal.components, responsibilities)
+        self._refused.append((proposal.name, components, gain))
 
     def was_refused(self, proposal: Proposal, responsibilities: Array) -> bool:
         """Return whether the same move of the same components was refused, whatever their numbers were then."""
+        return any(True for _ in self._refusals(proposal, responsibilities, _SAME))
+
+    def fresh(self, proposals: Iterable[Proposal], responsibilities: Array) -> list[Proposal]:
+        """Return the moves that were not refused."""
+        return [own for own in proposals if not self.was_refused(own, responsibilities)]
+
+    def gain_among_neighbours(self, proposal: Proposal, responsibilities: Array) -> float | None:
+        """Return what a move that was refused gained among its neighbours, as long as its components are alike."""
+        every = self._refusals(proposal, responsibilities, _ALIKE)
+        return next((gain for gain in every if gain is not None), None)
+
+    def _refusals(self, proposal: Proposal, responsibilities: Array, same: float) -> Iterator[float | None]:
         components = self._components(proposal.components, responsibilities)
-        return any(
-            name == proposal.name and self._are_same(known, components) for name, known in self._refused
-        )
+        for name, known, gain in self._refused:
+            if name == proposal.name and self._are_same(known, components, same):
+                yield gain
 
     def _components(self, group: tuple[int, ...], responsibilities: Array) -> list[_Component]:
         return [self._component(responsibilities[:, k]) for k in group]
 
-    def _are_same(self, known: list[_Component], now: list[_Component], same: float = _SAME) -> bool:
+    def _are_same(self, known: list[_Component], now: list[_Component], same: float) -> bool:
         return all(any(self._is_same(one, other, same) for other in known) for one in now)
 
     def _is_same(self, before: _Component, now: _Component, same: float) -> bool:

@@ -165,6 +165,22 @@ class Problem:
         """Return moves that the order of the rows shows, from logits of their labels, (K, N); rows have none here."""
         return []
 
+    def in_order(self, posterior: Posterior, n_components: int) -> Posterior:
+        """Return a fit with its components by their weight, then by their place; as it is if its ELBO would fall."""
+        responsibilities = self.responsibilities(posterior)
+        share = self.weights[:, None] * responsibilities
+        # components of equal weight are ordered by their location, independently of the order of rows and moves
+        places = share.T @ np.nan_to_num(np.asarray(self.X, dtype=np.float64))
+        order = np.lexsort((*places.T[::-1], -np.round(share.sum(axis=0), 6)))
+        if np.all(np.diff(order) > 0):
+            return posterior
+        start = {**self.shared(posterior), "z": responsibilities[:, order]}
+        after = self.fit(n_components, start)
+        if not after.elbo >= posterior.elbo - self.slack(after.elbo):
+            return posterior
+        after._goes_on_from(posterior)
+        return after
+
     def _data(self) -> dict[str, Any]:
         """Return the rows as the model takes them."""
         return {"x": self.values(self.X), **self.known}

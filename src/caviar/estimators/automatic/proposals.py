@@ -6,7 +6,7 @@ what a component is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -199,6 +199,15 @@ def _redistributed(kept: Array, deleted: Array, weights: Array) -> Array:
     lost = deleted.sum(axis=1)
     typical = (weights * lost) @ kept + np.finfo(float).tiny
     return np.where(own > 1e-200, kept / np.maximum(own, 1e-200), typical / typical.sum())
+
+
+def disjoint(proposals: Iterable[Proposal]) -> Iterator[Proposal]:
+    """Yield proposals in their order, without those that take a component of one before."""
+    taken: set[int] = set()
+    for proposal in proposals:
+        if taken.isdisjoint(proposal.components):
+            taken.update(proposal.components)
+            yield proposal
 
 
 def halves(X: AnyArray, weights: Array) -> list[AnyArray]:

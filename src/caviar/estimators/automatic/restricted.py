@@ -40,13 +40,14 @@ class Settled:
     gain
         By how much the ELBO of its rows rose.
     shares
-        Responsibilities of the neighbourhood after the move, (N, K'); rows add up to what it had.
+        Responsibilities of the neighbourhood after the move, (N, K'); rows add up to what it had. None of a move that
+        is only expected to lead there.
     """
 
     proposal: Proposal
     components: tuple[int, ...]
     gain: float
-    shares: Array
+    shares: Array | None
 
 
 @dataclass
@@ -107,12 +108,18 @@ class Neighbourhoods:
         shares[inside] = share[inside, None] * own
         return Settled(proposal, group, after.elbo - before, shares)
 
+    def expected(self, proposal: Proposal, gain: float) -> Settled:
+        """Return where a move leads whose gain is known from before."""
+        return Settled(proposal, self.around(proposal.components), gain, None)
+
     def with_moves(self, moves: Iterable[Settled]) -> Array:
         """Return the responsibilities of all components after moves in different neighbourhoods, the heaviest first."""
         found = list(moves)
         gone = {k for move in found for k in move.components}
         kept = [k for k in range(self.responsibilities.shape[1]) if k not in gone]
-        after = np.column_stack([self.responsibilities[:, kept], *(move.shares for move in found)])
+        after = np.column_stack(
+            [self.responsibilities[:, kept], *(own for move in found if (own := move.shares) is not None)]
+        )
         after /= after.sum(axis=1, keepdims=True)
         return after[:, np.argsort(-(self.rows.weights @ after), kind="stable")]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -23,6 +23,7 @@ from .proposals import (
     cuts_of,
     deletions,
     deletions_of,
+    disjoint,
     merge_of,
     merges_of,
     overlapping,
@@ -144,29 +145,40 @@ class _Search:
         if proposals is None:
             own = (self.split_proposals(QUICK), self.merge_proposals(), self.deletion_proposals())
             proposals = [p for kind in own for i, p in enumerate(kind) if self._is_worth_a_fit(p, i)]
-        proposals = [p for p in proposals if not self.memory.was_refused(p, self.responsibilities)]
+        proposals = self.memory.fresh(proposals, self.responsibilities)
         self.pace.phase("settle moves", len(proposals), When.NOTHING_ROSE)
         ends: list[Settled] = []
         loss = max(_NEAR, _CLOSE_COSTS * float(np.mean(getattr(self.mixture, "costs", 0.0))))
         for proposal in proposals:
-            ends.append(near.settled(proposal, self._near))
+            known = None if splits else self.memory.gain_among_neighbours(proposal, self.responsibilities)
+            ends.append(
+                near.settled(proposal, self._near) if known is None else near.expected(proposal, known)
+            )
             self.pace.step()
         # what all components share may adapt to moves that lose a little by themselves
         found = [end for end in ends if end.gain > -self._near]
         for end in ends:
-            if end.gain <= -loss:
-                self.memory.refuse(end.proposal, self.responsibilities)
+            if end.gain <= -loss and end.shares is not None:
+                self.memory.refuse(end.proposal, self.responsibilities, end.gain)
         return self._try_settled(near, sorted(found, key=lambda end: -end.gain))
 
     def _try_settled(self, near: Neighbourhoods, found: Sequence[Settled]) -> bool:
-        """Try moves that were settled together, and in halves until the ELBO rises, then the best by themselves."""
-        together = apart(found)
+        """Try moves that were settled together, and in halves until the ELBO rises, then the best by themselves.
+
+        Those whose gain is known from before are settled again where they are tried.
+        """
+        together = self._all_settled(near, apart(found))
         while together:
             if self.try_from(near.with_moves(together), [end.proposal for end in together]):
                 return True
             together = together[: len(together) // 2]
         alone = [end for end in found[1:_BY_THEMSELVES] if end.gain > -_ADAPTS]
-        return any(self.try_from(near.with_moves([end]), [end.proposal]) for end in alone)
+        return any(
+            self.try_from(near.with_moves([end]), [end.proposal]) for end in self._all_settled(near, alone)
+        )
+
+    def _all_settled(self, near: Neighbourhoods, ends: Sequence[Settled]) -> list[Settled]:
+        return [near.settled(own.proposal, self._near) if own.shares is None else own for own in ends]
 
     @property
     def _near(self) -> float:
@@ -192,7 +204,7 @@ class _Search:
             return False
         moves = self.problem.moves_in_time(self.responsibilities, self.mixture.natural)
         proposals = [Proposal(kind, (k,), 0.0, share, seed) for kind, seed, k, share in moves]
-        proposals = [p for p in proposals if not self.memory.was_refused(p, self.responsibilities)]
+        proposals = self.memory.fresh(proposals, self.responsibilities)
         self.pace.phase("propose in time", len(proposals), When.NOTHING_ROSE)
         close: list[Proposal] = []
         for proposal in proposals:
@@ -266,7 +278,7 @@ class _Search:
     def _open_to_splits(self) -> list[int]:
         """Return the components of which no split was refused."""
         every = [Proposal("split", (k,), 0.0) for k in range(self.n_components)]
-        return [p.components[0] for p in every if not self.memory.was_refused(p, self.responsibilities)]
+        return [p.components[0] for p in self.memory.fresh(every, self.responsibilities)]
 
     def merge_proposals(self) -> list[Proposal]:
         """Return merges of the pairs that share rows most, the best first."""
@@ -303,10 +315,8 @@ class _Search:
 
     def try_together_of(self, proposals: Sequence[Proposal]) -> bool:
         """Try the promising proposals together, and in halves until the ELBO rises; return whether it has."""
-        fresh = [
-            p for p in proposals if p.gain >= 0 and not self.memory.was_refused(p, self.responsibilities)
-        ]
-        together = list(_disjoint(fresh))
+        fresh = self.memory.fresh((p for p in proposals if p.gain >= 0), self.responsibilities)
+        together = list(disjoint(fresh))
         if together:
             self.pace.phase(f"try {together[0].kind}s", len(together).bit_length())
         while together:
@@ -317,9 +327,9 @@ class _Search:
 
     def try_all(self, proposals: Sequence[Proposal]) -> bool:
         """Try the promising proposals together, and in halves until the ELBO rises; else the best by themselves."""
-        proposals = [p for p in proposals if not self.memory.was_refused(p, self.responsibilities)]
+        proposals = self.memory.fresh(proposals, self.responsibilities)
         promising = [p for p in proposals if p.gain >= 0]
-        together = list(_disjoint(promising))
+        together = list(disjoint(promising))
         others = [p for p in proposals if p.gain < 0]
         singles = promising + [p for i, p in enumerate(others) if self._is_worth_a_fit(p, i)]
         if proposals:
@@ -379,26 +389,6 @@ class _Search:
             raise KeyboardInterrupt
         return accepted
 
-    def put_in_order(self) -> None:
-        """Number the components by their weight, then by their place; kept unless the ELBO falls."""
-        responsibilities = self.problem.responsibilities(self.posterior)
-        share = self.problem.weights[:, None] * responsibilities
-        # components of equal weight are ordered by their location, independently of the order of rows and moves
-        places = share.T @ np.nan_to_num(np.asarray(self.problem.X, dtype=np.float64))
-        order = np.lexsort((*places.T[::-1], -np.round(share.sum(axis=0), 6)))
-        if np.all(np.diff(order) > 0):
-            return
-        start = {**self.problem.shared(self.posterior), "z": responsibilities[:, order]}
-        # one iteration that is not judged, where it tells enough: that this is no saddle point was known before
-        for problem, most in ((replace(self.problem, tol=0.0), 1), (self.problem, None)):
-            after = problem.fit(self.n_components, start, max_iter=most)
-            if after.elbo >= self.posterior.elbo - self.problem.slack(after.elbo):
-                after._goes_on_from(self.posterior)
-                if most == 1 and after.status is Status.MAX_ITER:
-                    after.status = self.posterior.status
-                self.posterior = after
-                return
-
     def _start_from(self, responsibilities: Array) -> Starts | None:
         """Return where a fit to all rows begins; None if the sample shows that it leads nowhere."""
         start = {**self.problem.shared(self.posterior), "z": responsibilities}
@@ -444,15 +434,6 @@ class _Search:
         return self.settle() and self.posterior.elbo - before > _NEAR
 
 
-def _disjoint(proposals: Iterable[Proposal]) -> Iterable[Proposal]:
-    """Yield proposals in their order, without those that take a component of one before."""
-    taken: set[int] = set()
-    for proposal in proposals:
-        if taken.isdisjoint(proposal.components):
-            taken.update(proposal.components)
-            yield proposal
-
-
 def search(
     problem: Problem,
     start: Array | None,
@@ -490,7 +471,7 @@ def search(
     try:
         while state.sweep():
             pass
-        state.put_in_order()
+        state.posterior = problem.in_order(state.posterior, state.n_components)
     except KeyboardInterrupt:
         interrupted = True
     return Found(state.posterior, state.n_components, tuple(state.moves), interrupted)
