@@ -19,9 +19,8 @@ _BLOCK = 2**16
 """Numbers of features that are written together, or of shares of common rows: they stay in the cache."""
 
 _LOOKED = 2**18
-"""Numbers of features of the groups that are looked at together.
-
-More calls, of which each is shorter, take longer, above all where threads wait for each other between them."""
+"""Numbers of features of the groups that are looked at together: threads wait for each other between calls, of which
+smaller blocks need more."""
 
 _FEW_ROWS = 3
 """Rows of small matrices up to which each is multiplied by itself."""
