@@ -96,5 +96,5 @@ def test_a_statement_and_its_compilation_are_few_calls(monkeypatch: pytest.Monke
 
     for _ in range(4):
         fit()
-    assert calls.of(ten_variables) <= 532
-    assert calls.of(fit) <= 1739
+    assert calls.of(ten_variables) <= 524
+    assert calls.of(fit) <= 1731

@@ -98,7 +98,8 @@ class Variable(Stated):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        if "__init__" in vars(cls):
+        # what is not public is called by those that extend it, with their own words
+        if "__init__" in vars(cls) and not cls.__name__.startswith("_"):
             cls.__init__ = in_our_words(cls.__init__)
 
     def _state(
