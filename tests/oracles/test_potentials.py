@@ -160,3 +160,15 @@ def test_known_probabilities_of_a_label_of_each_row():
         2 * np.pi
     )
     assert model.fit({"told": np.log(3 * known), "x": x}).elbo == pytest.approx(exact.sum(), rel=1e-12)
+
+
+def test_what_a_table_cannot_hold_is_refused_with_what_to_give():
+    row = cv.Plate("row")
+    z = cv.Categorical("z", [0.5, 0.5], plates=row)
+    with pytest.raises(cv.ConjugacyError, match=r"one label, not 2.*Categorical of all pairs"):
+        cv.Potential("both", z, z, plates=row)
+    model = cv.Model(cv.Potential("table", z, plates=row))
+    with pytest.raises(cv.DataError, match=r"infinity in row 0; give an impossible category .* -1e10"):
+        model.fit({"table": [[0.0, -np.inf], [1.0, 2.0]]})
+    told = model.fit({"table": [[0.0, -1e10], [1.0, 2.0]]}).local({"table": [[0.0, -1e10]]})
+    np.testing.assert_allclose(told["z"].probabilities, [[1.0, 0.0]], atol=1e-200)

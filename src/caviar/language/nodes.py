@@ -45,6 +45,8 @@ class Node(Algebra):
     """Whether its values cannot be measured from another point than zero, where a location may be."""
     has_parts: ClassVar[bool] = False
     """Whether it is a joint factor, whose location and precision are passed on as ``.mean`` and ``.precision``."""
+    instead_of_infinity: ClassVar[str] = "drop or impute such rows before the fit"
+    """What to do about data that are infinite."""
     kept_aside: ClassVar[frozenset[str]] = frozenset({"_axes", "_plate_axes", "_terms"})
     """What is kept beside the statement, since it follows from that."""
 

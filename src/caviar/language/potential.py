@@ -35,13 +35,15 @@ class Potential(Variable):
         Name of the variable, unique within the model. Its data are the table, shape (sizes of the plates..., K).
     label
         A Categorical or a MarkovChain, or one indexed by another label, as ``phase[z]``.
+    others
+        Nothing: a table is over one label.
     plates
         Plates along which the variable is repeated.
 
     Raises
     ------
     ConjugacyError
-        If ``label`` is not a label.
+        If ``label`` is not a label, or there are several.
 
     Notes
     -----
@@ -67,10 +69,17 @@ class Potential(Variable):
 
     family = families.Categorical
     value_rank = 1
+    instead_of_infinity: ClassVar[str] = "give an impossible category a very negative number, such as -1e10"
     letters: ClassVar = {"x": "k"}
     density = template((1, "label.x[k] self.x[k]"))
 
-    def __init__(self, name: str, label: Expression, *, plates: Plates = ()) -> None:
+    def __init__(self, name: str, label: Expression, *others: Expression, plates: Plates = ()) -> None:
+        if others:
+            raise ConjugacyError(
+                f"Potential '{name}' takes one label, not {len(others) + 1}. For a table over pairs of labels state "
+                f"one Categorical of all pairs, and give the table with both axes in one, "
+                f"table.reshape(len(table), -1)"
+            )
         node = label.node if isinstance(label, Indexed) else label
         if not isinstance(node, Label):
             raise ConjugacyError(

@@ -15,7 +15,7 @@ from ...language.roles import PRECISION, PRECISION_MATRIX, labels_of
 from ...lazy.block_map import any_of, map_blocks
 from ...lazy.rows import Computed, LazyRows
 from .missing.lazy_values import lazy_weights
-from .missing.values import as_unmasked
+from .missing.values import as_unmasked, refuse_infinite
 
 _CHECK_ROWS = 8_192
 _LARGEST_WEIGHT = 1e150
@@ -35,7 +35,7 @@ def as_values(node: Node, value: Any, event_rank: int) -> AnyArray:
     """
     array = _as_numbers(node, value)
     check_axes(node, array, event_rank)
-    _check_finite(node.name, array)
+    _check_finite(node, array)
     return array
 
 
@@ -117,7 +117,7 @@ def _not_numeric(node: Node, array: AnyArray) -> str:
     return told
 
 
-def _check_finite(name: str, array: AnyArray) -> None:
+def _check_finite(node: Node, array: AnyArray) -> None:
     if array.dtype.kind != "f":
         return
     for start in range(0, len(array) if array.ndim else 1, _CHECK_ROWS):
@@ -126,7 +126,7 @@ def _check_finite(name: str, array: AnyArray) -> None:
         if infinite.any():
             where = tuple(np.argwhere(infinite)[0])
             row = start + int(where[0]) if where else 0
-            raise DataError(f"'{name}' has an infinity in row {row}; drop or impute such rows before the fit")
+            refuse_infinite(node, row)
 
 
 def check_support(node: Variable, value: AnyArray) -> None:

@@ -7,7 +7,7 @@ from each block that is read, as NaN says there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from ....lazy.rows import Computed, LazyRows
 from .values import (
     is_location,
     mean_of_observed,
+    refuse_infinite,
     refuse_known_missing,
     refuse_partial,
     weighted_means,
@@ -96,7 +97,7 @@ def lazy_values(node: Node, rows: LazyRows, event_rank: int) -> LazyValues | Non
     n_missing, first = 0, None
     for start, found in map_blocks(_Look(event_rank), rows):
         if found.infinite is not None:
-            _refuse_infinite(node, start + found.infinite)
+            refuse_infinite(node, start + found.infinite)
         if found.missing is not None:
             n_missing += 1
             if rows.is_held and isinstance(node, MultivariateNormal):
@@ -173,10 +174,6 @@ def _moved(index: AnyArray, start: int) -> AnyArray:
     moved = index.copy()
     moved[0] += start
     return moved
-
-
-def _refuse_infinite(node: Node, row: int) -> NoReturn:
-    raise DataError(f"'{node.name}' has an infinity in row {row}; drop or impute such rows before the fit")
 
 
 def _refuse_missing(node: Node, start: int, found: _Found) -> None:

@@ -361,3 +361,8 @@ def is_above(variable: Variable, leaf: Variable) -> bool:
     """Whether a variable is a parent of another, or a parent of its parents."""
     parents = [parent for parent in leaf.parents if isinstance(parent, Variable)]
     return variable in parents or any(is_above(variable, parent) for parent in parents)
+
+
+def refuse_infinite(node: Node, row: int) -> NoReturn:
+    """Refuse data of a node, which are infinite in a row."""
+    raise DataError(f"'{node.name}' has an infinity in row {row}; {node.instead_of_infinity}")
