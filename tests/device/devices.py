@@ -26,7 +26,7 @@ def reached(model, data, *, weights=None, point=(), n_iter=3, init="auto"):
     row_map = RowMap(problem.rows, rows_of(problem.bound), Threads())
     settings = Settings(max_iter=n_iter, tol=0.0)
     with row_map.executor.session():
-        begun = beginning(problem, row_map, init, np.random.SeedSequence(0), settings)
+        begun = beginning(problem, row_map, init, lambda: np.random.default_rng(0), settings)
         result = ascend(Batch(None), begun, settings)
     return result.problem, result.q, row_map
 
