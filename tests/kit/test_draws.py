@@ -49,6 +49,26 @@ def test_densities_of_entries_whose_parents_lie_along_them():
     np.testing.assert_allclose(found, exact, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kind", [cv.SpikeSlab, cv.SingleEffect])
+def test_densities_of_as_many_draws_as_entries(kind):
+    """One precision for all entries is not one for each, also where there are as many draws, or repetitions."""
+    first = {"probability": 0.4, "length": 3} if kind is cv.SpikeSlab else {"probabilities": [0.2, 0.3, 0.5]}
+    group = cv.Plate("group", 3)
+    precision = cv.Gamma("precision", 2.0, 1.0, plates=group)
+    w = kind("w", **first, precision=precision, plates=group)
+    precisions = np.array([0.5, 2.0, 8.0])
+    entries = np.array([[0.0, 0.3, 0.0], [0.0, 0.0, -0.7], [0.0, 1.1, 0.0]])
+    shares = np.full(3, 0.4 * 0.6**2) if kind is cv.SpikeSlab else np.array([0.3, 0.5, 0.3])
+    exact = np.log(shares) + stats.norm.logpdf(entries.sum(axis=1), scale=precisions**-0.5)
+    exact += stats.gamma.logpdf(precisions, 2.0)
+    model = cv.Model(w)
+    np.testing.assert_allclose(
+        model.log_joint({"w": entries, "precision": precisions}), exact.sum(), rtol=1e-12
+    )
+    each = {"w": np.stack([entries, entries, entries]), "precision": np.stack([precisions] * 3)}
+    np.testing.assert_allclose(log_joints(model.nodes, {}, each, 3), exact.sum(), rtol=1e-12)
+
+
 @pytest.mark.parametrize("is_chain", [False, True])
 def test_labels_that_share_a_factor_are_drawn_together(is_chain):
     """Of an exact posterior every draw says the evidence."""

@@ -444,7 +444,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "a number that may be negative": (
         lambda: cv.Gamma("x", cv.Gamma("a", 1, 1) - 1.0, 1.0),
-        ["must be positive for every value of 'a'; 1 * a -1 is not"],
+        ["must be positive for every value of 'a', which a - 1 is not. Give a Gamma, or a known value"],
     ),
     "too few degrees of freedom": (
         lambda: cv.Wishart("L", cv.Gamma("nu", 1, 1), np.eye(3)),

@@ -165,7 +165,7 @@ class FunctionOfScalar:
             above = "positive" if not least else f"above {least:g}"
             raise ModelError(
                 f"{self._where} must be {above} for every value of '{node.name}', which "
-                f"{_spelled(scale, shift, node.name)} is not. Give {least:g} + a Gamma, or a known value"
+                f"{_spelled(scale, shift, node.name)} is not. Give {f'{least:g} + a Gamma' if least else 'a Gamma'}, or a known value"
             )
 
     def pieces(self, target: Factor) -> list[_Piece]:

@@ -120,6 +120,13 @@ class SparseVector(Variable):
                 )
         self._refuse_zero_precision()
 
+    def _of_entries(self, key: str, slots: Mapping[str, Any]) -> Array:
+        """Return an argument for each entry."""
+        value, slot = np.asarray(slots[key], dtype=np.float64), self.slots[key]
+        if slot.role.rank or slot.along is not None:
+            return value
+        return np.broadcast_to(value[..., None], (*value.shape, self.dimension or 1))
+
     def _refuse_zero_precision(self) -> None:
         known = self.known("precision")
         if known is not None and not np.all(known > 0):
@@ -210,9 +217,8 @@ class SingleEffect(SparseVector):
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.SingleEffect:
         """Return the vector with these probabilities, means and precisions of the entries."""
-        p = np.asarray(slots["probabilities"])
-        mean, precision = (_over_entries(slots[key], p.shape[-1]) for key in ("mean", "precision"))
-        return families.SingleEffect(p, mean, precision)
+        mean, precision = (self._of_entries(key, slots) for key in ("mean", "precision"))
+        return families.SingleEffect(np.asarray(slots["probabilities"]), mean, precision)
 
 
 class SpikeSlab(SparseVector):
@@ -292,15 +298,6 @@ class SpikeSlab(SparseVector):
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.SpikeSlab:
         """Return the vector with these probabilities, means and precisions of the entries."""
-        size = self.dimension or 1
         return families.SpikeSlab(
-            *(_over_entries(slots[key], size) for key in ("probability", "mean", "precision"))
+            *(self._of_entries(key, slots) for key in ("probability", "mean", "precision"))
         )
-
-
-def _over_entries(value: Any, size: int) -> Array:
-    """Return one value for each entry."""
-    known = np.asarray(value, dtype=np.float64)
-    if known.ndim and known.shape[-1] == size:
-        return known
-    return np.broadcast_to(known[..., None], (*known.shape, size))
