@@ -162,10 +162,12 @@ class FunctionOfScalar:
         scale, shift = self._affine.scale, self._affine.shift
         least = self._of.least
         if scale and not support_of(node.own_family).is_positive(scale, shift - least):
-            above = "positive" if not least else f"above {least:g}"
+            above, instead = (
+                (f"above {least:g}", f"{least:g} + a Gamma") if least else ("positive", "a Gamma")
+            )
             raise ModelError(
                 f"{self._where} must be {above} for every value of '{node.name}', which "
-                f"{_spelled(scale, shift, node.name)} is not. Give {f'{least:g} + a Gamma' if least else 'a Gamma'}, or a known value"
+                f"{_spelled(scale, shift, node.name)} is not. Give {instead}, or a known value"
             )
 
     def pieces(self, target: Factor) -> list[_Piece]:
