@@ -124,5 +124,5 @@ def test_states_of_few_steps_whose_transitions_inputs_choose(n_rows, n_states):
     model = cv.Model(cv.Normal("x", mean[s], 1.0, plates=time))
     data = {"x": np.array([0.25, -0.3, 1.3])[:n_rows], "input": np.array([0, 1, 0])[:n_rows]}
     plain = cv.Model(cv.Normal("x", cv.Normal("mean", 0, 1), 1.0, plates=time)).fit({"x": data["x"]})
-    # one state for all rows is at the worst as good as one mean, but for the probabilities of the path
+    # a path that stays in one state fits as well as one mean does, less what the probabilities of the path cost
     assert model.fit(data, seed=0).elbo > plain.elbo - 3 * n_rows

@@ -229,7 +229,7 @@ class Integrates(Factored):
         if arguments["factors"] is APART:
             del arguments["factors"]
         model = type(self.model)(*leaves)
-        # what stands for the links of rows that are not those of the data plate is another variable
+        # a link has no Polya-Gamma variable there; where rows are no data plate, that is a global of this fit
         init = {name: own for name, own in self._factors.items() if name in model.variables}
         return model.fit(
             pending.data,
