@@ -1,7 +1,7 @@
 """Random numbers as Julia draws them, so that a page has the data of an example that is written in Julia.
 
-An example whose data are drawn with ``StableRNG(123)`` or ``MersenneTwister(42)`` has the same numbers here. Numbers of
-two libraries can then be compared to the last digit that is printed, instead of two samples of one model.
+An example whose data are drawn with ``StableRNG(123)`` or ``MersenneTwister(42)`` has the same numbers here, up to
+rounding of the thirteenth digit. The figures of two libraries can then be compared digit by digit.
 """
 
 from __future__ import annotations
