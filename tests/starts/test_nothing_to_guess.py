@@ -48,6 +48,25 @@ def test_effects_with_known_precisions_begin_at_their_priors() -> None:
         begun(of_spikes, data)
 
 
+def of_known_levels() -> cv.Model:
+    """Return a walk whose variance has one of two known levels, chosen by a chain: nothing is unknown but the steps."""
+    time, level, entry = cv.Plate("time"), cv.Plate("level", 2), cv.Plate("entry", 1)
+    z = cv.MarkovChain("z", [0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], along=time)
+    precision = cv.diagonal(cv.Constant("precision", [[100.0], [1.0]], plates=(level, entry))[z])
+    walk = cv.LinearGaussianChain("x", [0.0], [[1.0]], [[1.0]], precision, along=time)
+    return cv.Model(cv.Normal("y", cv.dot([1.0], walk), 100.0, plates=time))
+
+
+def test_without_globals_all_starts_are_the_same() -> None:
+    rng = np.random.default_rng(0)
+    y = np.cumsum(np.repeat([0.1, 1.0], 20) * rng.standard_normal(40))
+    _, q = begun(of_known_levels(), {"y": y}).start
+    assert q == {}
+    assert of_known_levels().fit({"y": y}).elbo == of_known_levels().fit({"y": y}, init="prior").elbo
+    with pytest.raises(cv.DataError, match="'y' has"):
+        of_known_levels().fit({"y": np.append(y, np.inf)})
+
+
 def test_a_table_of_single_precision_is_not_copied() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((10_000, 400), dtype=np.float32)

@@ -96,7 +96,8 @@ def data_start(
     several
         What lets starts run side by side.
     """
-    if not problem.factors and has_nothing_to_guess(problem):
+    # without global factors all starts are the same
+    if not problem.order or (not problem.factors and has_nothing_to_guess(problem)):
         return Begun((problem, prior_start(problem)))
     sample = sample_of()
     own = kind_of(problem).own_start(problem, sample, row_map, rng, most)
