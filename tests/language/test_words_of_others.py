@@ -29,7 +29,7 @@ def test_known_scales_are_precisions() -> None:
 def test_a_covariance_may_be_nearly_singular() -> None:
     """The covariance of a smooth function at near places: its inverse is symmetric only to a few digits."""
     at = np.random.default_rng(0).normal(size=200)
-    kernel = 25 * np.exp(-np.subtract.outer(at, at) ** 2 / 0.3) + 1e-6 * np.eye(200)
+    kernel = 25 * np.exp(-(np.subtract.outer(at, at) ** 2) / 0.3) + 1e-6 * np.eye(200)
     f = cv.MultivariateNormal("f", np.zeros(200), covariance=kernel)
     y = np.random.default_rng(1).multivariate_normal(np.zeros(200), kernel) + 0.1 * at
     mean = cv.dot(cv.Data("at", plates=OBS), f)
