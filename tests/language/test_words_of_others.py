@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 import caviar as cv
 
@@ -23,6 +24,18 @@ def test_known_scales_are_precisions() -> None:
     precision = np.linalg.inv((covariance + covariance.T) / 2)
     twin = cv.Model(cv.MultivariateNormal("x", mean, (precision + precision.T) / 2, plates=OBS)).fit(data)
     assert known.elbo == pytest.approx(twin.elbo, rel=1e-12)
+
+
+def test_a_covariance_may_be_nearly_singular() -> None:
+    """The covariance of a smooth function at near places: its inverse is symmetric only to a few digits."""
+    at = np.random.default_rng(0).normal(size=200)
+    kernel = 25 * np.exp(-(np.subtract.outer(at, at) ** 2) / 0.3) + 1e-6 * np.eye(200)
+    f = cv.MultivariateNormal("f", np.zeros(200), covariance=kernel)
+    y = np.random.default_rng(1).multivariate_normal(np.zeros(200), kernel) + 0.1 * at
+    mean = cv.dot(cv.Data("at", plates=OBS), f)
+    found = cv.Model(cv.Normal("y", mean, 100.0, plates=OBS)).fit({"y": y, "at": np.eye(200)}).elbo
+    exact = multivariate_normal(np.zeros(200), kernel + np.eye(200) / 100).logpdf(y)
+    assert found == pytest.approx(exact, abs=1e-4)
 
 
 def test_unknown_scales_are_refused_with_a_statement_that_would_do() -> None:

@@ -121,7 +121,8 @@ def _inverse(covariance: Array, name: str) -> Array:
         np.linalg.cholesky(symmetric_part(covariance))
     except np.linalg.LinAlgError:
         raise ModelError(f"'covariance' of '{name}' must be positive definite") from None
-    return inverse(symmetric_part(covariance))
+    # of a nearly singular matrix, such as a smooth kernel, the inverse is far from symmetric
+    return symmetric_part(inverse(symmetric_part(covariance)))
 
 
 class Normal(_Location):
