@@ -36,6 +36,7 @@ from ..compiled.global_update import (
 from ..compiled.own_terms import own_terms_of, places_of_own_terms
 from ..compiled.shared.groups import groups_by_default, shared_variable
 from ..compiled.shared.variable import SharedVariable, counted
+from ..compiled.single_effects import EffectWithPrecision, precisions_of_effects
 from ..compiled.terms import Compiled
 from ..design.contraction import Contraction
 from ..design.gather import Factor
@@ -238,7 +239,7 @@ class Problem:
         if all(variable in self.updates for variable in variables):
             other = copy(self)
             other.order, other._together = tuple(variables), None
-            for name in ("flat", "keys_in_order"):
+            for name in ("flat", "keys_in_order", "with_precisions"):
                 vars(other).pop(name, None)
             # whichever of them are updated, all terms are summed up
             other.summed_terms = self.summed_terms
@@ -256,6 +257,17 @@ class Problem:
         """Updates of vectors whose entries are updated one after another."""
         terms = [term.contraction for term in self.compiled.terms]
         return {own: SequentialUpdate(own.name, terms) for own in self.updates if own.is_sequential}
+
+    @cached_property
+    def with_precisions(self) -> dict[Variable, EffectWithPrecision]:
+        """Updates of single effects at the best precision of their sizes, which is updated next."""
+        pairs = self.fact(
+            "precisions of effects", lambda: precisions_of_effects(self.order, self.point, self.bound)
+        )
+        return {
+            own: EffectWithPrecision(self.updates[own], self.updates[other], is_point=other in self.point)
+            for own, other in pairs.items()
+        }
 
     @cached_property
     def untold_terms(self) -> list[int]:
@@ -380,7 +392,8 @@ class Problem:
         self, variable: Variable, arrays: Mapping[Hashable, Array]
     ) -> tuple[tuple[Array, ...], Any]:
         """Return the natural parameters of the optimal factor of a global variable, and that factor."""
-        natural = self.updates[variable].natural(arrays)
+        with_precision = self.with_precisions.get(variable)
+        natural = (with_precision or self.updates[variable]).natural(arrays)
         if variable in self.sequential:
             at_mode = variable in self.point
             natural = self.sequential[variable].swept(natural, arrays, at_mode=at_mode)
