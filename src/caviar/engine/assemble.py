@@ -331,7 +331,14 @@ def why_not_grouped(one: Problem) -> str:
         return "what is hidden in its rows is not a single Categorical"
     if any(own.has_unseen or own.labelled or own.values is None for own in one.factors):
         return "its labels are known in part, or several in a row"
-    if not one.order or compiled.zero_terms or one.groups or one.coupled or one.sequential:
+    if (
+        not one.order
+        or compiled.zero_terms
+        or one.groups
+        or one.coupled
+        or one.sequential
+        or one.with_precisions
+    ):
         return "it has no globals, or they share a factor, or some probabilities are zero"
     if bound.joined or any(bound.gathered(name) for name in ("clamped", "prior", "entries")):
         return "some of what is hidden is known, or has an earlier posterior as its prior"

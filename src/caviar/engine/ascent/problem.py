@@ -261,12 +261,9 @@ class Problem:
     @cached_property
     def with_precisions(self) -> dict[Variable, EffectWithPrecision]:
         """Updates of single effects at the best precision of their sizes, which is updated next."""
-        pairs = self.fact(
-            "precisions of effects", lambda: precisions_of_effects(self.order, self.point, self.bound)
-        )
         return {
             own: EffectWithPrecision(self.updates[own], self.updates[other], is_point=other in self.point)
-            for own, other in pairs.items()
+            for own, other in precisions_of_effects(self.order, self.point, self.bound)
         }
 
     @cached_property
@@ -290,9 +287,9 @@ class Problem:
         return [variable for variable in self.order if self.bound.is_flat(variable)]
 
     @property
-    def counts_all(self) -> bool:
-        """Whether all repetitions of the globals count in the objective."""
-        return not self._active
+    def tells_gains(self) -> bool:
+        """Whether natural parameters tell what updates gain: all repetitions count, each update is of one global."""
+        return not self._active and not self.with_precisions
 
     @cached_property
     def keys_in_order(self) -> list[StatisticKey]:

@@ -1,4 +1,4 @@
-r"""Updates of single effects with the precisions of their sizes, of which nothing else is made.
+r"""Updates of single effects with the precisions of their sizes, if nothing else has these.
 
 With messages :math:`\log\pi_j`, h and s to the entries, a precision :math:`\lambda` gives an effect the evidence
 
@@ -6,16 +6,17 @@ With messages :math:`\log\pi_j`, h and s to the entries, a precision :math:`\lam
           \exp\Bigl(\frac{h_j^2}{2 (\lambda + s_j)}\Bigr),
 
 in which the effect is summed out. With k and b of what else is said to the precision, the pair is at its best where
-:math:`\log Z + k \log\lambda - b \lambda` is largest: there may be two peaks, one of them at the variance zero. Updates of
-the effect and of the precision in turn gain little in each turn; where the data need no effect, the variance falls as
-one over their number. Here the effect gets its factor at the best precision, and the update of the precision, which
+:math:`\log Z + k \log\lambda - b \lambda` is largest. There may be two peaks, one of them at the variance zero. Updates
+of the effect and of the precision in turn gain little in each turn; where the data need no effect, the variance falls
+as one over their number. Here the effect gets its factor at the best precision, and the update of the precision, which
 comes next, finds that as its own optimum.
 
-Source: Wang, Sarkar, Carbonetto and Stephens (JRSS B 2020), section 3.2, "empirical Bayes".
+Source: Wang, Sarkar, Carbonetto and Stephens (JRSS B 2020), section 3.1, which calls this empirical Bayes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,6 +27,7 @@ from scipy.special import digamma
 from ..._typing import Array, Statistics
 from ...families import Gamma, SingleEffect
 from ...language import Constant, Variable
+from ...numerics.cached import cached_property
 from ..binding.bound_model import BoundModel
 from ..design.keys import StatisticKey
 from .global_update import GlobalUpdate
@@ -33,8 +35,9 @@ from .global_update import GlobalUpdate
 _STEP = 1.3
 """Between two places of the logarithm of a precision at which peaks are looked for; they are about 1.4 wide."""
 
-_WEAK = 1e3
-"""Precision, as a multiple of the largest s, beyond which no peak is worth more than 1e-6 nats."""
+_WEAK, _WEAKEST = 10.0, 1e3
+"""Precisions, as multiples of the largest s, beyond which no peak is looked for: if the variance zero is at one, and if
+not. Beyond the second none is worth more than 1e-6 nats."""
 
 _NONE = 1e10
 """Precision, as a multiple of the largest s, of an effect that the data do not need: its variance is zero but for
@@ -42,6 +45,8 @@ rounding, and s is not lost beside it."""
 
 _NEAR, _PEAKS = 0.5, 2
 """Nats below the highest place from which on no higher peak is near, and peaks that are climbed at most."""
+
+_TINY = float(np.finfo(float).tiny)
 
 _MOST_STEPS, _FARTHEST, _EXACT = 12, 1.5, 1e-4
 """Newton's steps at most, the farthest of them, and the last one: the next would be about its square."""
@@ -60,24 +65,33 @@ class EffectWithPrecision:
 
     def __init__(self, effect: GlobalUpdate, precision: GlobalUpdate, *, is_point: bool) -> None:
         self._effect, self._precision, self._is_point = effect, precision, is_point
-        self._told, self._asked = (
+        self._of_precision, self._of_effect = (
             [StatisticKey(own.name, name) for name in own.family.statistics]
             for own in (precision.variable, effect.variable)
         )
 
     def natural(self, arrays: Mapping[Hashable, Array]) -> Statistics:
         """Return the natural parameters of the effect's factor, whatever the precision is in ``arrays``."""
-        included, linear, quadratic = self._effect.natural(_without(arrays, self._told))
-        shape, negative_rate = self._precision.natural(_without(arrays, self._asked))
-        evidence = Evidence(
-            included, 0.5 * np.square(linear), -2.0 * quadratic, shape - float(self._is_point), -negative_rate
-        )
-        log_precision = evidence.best(np.log(arrays[self._told[1]]))
-        precision = np.exp(log_precision)
+        natural = self._effect.natural(_without(arrays, self._of_precision))
+        shape, negative_rate = self._precision.natural(_without(arrays, self._of_effect))
+        present = arrays[self._of_precision[1]]
+        found = np.empty(present.shape)
+        for at in np.ndindex(present.shape):
+            included, linear, quadratic = (own if own.ndim == 1 else own[at] for own in natural)
+            evidence = Evidence(
+                log_prior=included,
+                half_squares=0.5 * np.square(linear),
+                curvature=-2.0 * quadratic,
+                power=float(shape[at]) - self._is_point,
+                rate=-float(negative_rate[at]),
+            )
+            found[at] = evidence.best(float(present[at]))
+        log_precision = np.log(found)
         if not self._is_point:
-            # an effect is at one entry, so the shape is known
-            log_precision = log_precision + digamma(shape + 0.5) - np.log(shape + 0.5)
-        return included + 0.5 * log_precision[..., None], linear, quadratic - 0.5 * precision[..., None]
+            # an effect is at one entry, so the shape of the factor is known
+            log_precision += digamma(shape + 0.5) - np.log(shape + 0.5)
+        included, linear, quadratic = natural
+        return included + 0.5 * log_precision[..., None], linear, quadratic - 0.5 * found[..., None]
 
 
 def _without(arrays: Mapping[Hashable, Array], keys: Sequence[StatisticKey]) -> dict[Hashable, Array]:
@@ -87,139 +101,150 @@ def _without(arrays: Mapping[Hashable, Array], keys: Sequence[StatisticKey]) -> 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    r"""What a precision :math:`\lambda` of effects is worth, with the effects summed out.
+    r"""What a precision :math:`\lambda` of an effect is worth, with the effect summed out.
 
     Attributes
     ----------
     log_prior
-        Logarithms of the probabilities of the entries, (..., D).
+        Logarithms of the probabilities of the entries, (D,).
     half_squares, curvature
-        :math:`\tfrac12 h^2` and s of the messages, (..., D); the latter are not negative.
+        :math:`\tfrac12 h^2` and s of the messages, (D,); the latter are not negative.
     power, rate
-        k and b of what else is said to the precisions, (...).
+        k and b of what else is said to the precision.
     """
 
     log_prior: Array
     half_squares: Array
     curvature: Array
-    power: Array
-    rate: Array
+    power: float
+    rate: float
 
-    def best(self, present: Array) -> Array:
-        """Return the logarithms of the best precisions, (...), no worse than the present ones."""
-        places = self._places(present)
-        values = self.value(places)
-        below = np.full((1, *present.shape), -np.inf)
-        # without a rate the last place is the precision of no effect, above which there is nothing
-        above = np.where(self.rate > 0, below, np.inf)
-        left, right = np.concatenate([below, values[:-1]]), np.concatenate([values[1:], above])
-        is_peak = (values >= left) & (values > right) & (values > values.max(axis=0) - _NEAR)
-        count = min(int(is_peak.sum(axis=0).max()), _PEAKS)
-        if count:
-            rank = np.where(is_peak, -values, np.inf).argsort(axis=0, kind="stable")[:count]
-            found = self._climbed(np.take_along_axis(places, rank, axis=0))
-            places, values = np.concatenate([places, found]), np.concatenate([values, self.value(found)])
-        return np.take_along_axis(places, values.argmax(axis=0)[None], axis=0)[0]
+    def best(self, present: float) -> float:
+        """Return the best precision, which is no worse than the present one."""
+        if not (self._largest > 0 and self.power > -0.5):
+            # the data say nothing, or there is no best one
+            return present
+        logs = self._places(present)
+        values: list[float] = self.values(np.array(logs)).tolist()
+        for place in self._peaks(values):
+            log_precision = self._climbed(logs[place])
+            logs.append(log_precision)
+            values.append(self.values(np.array([log_precision])).item())
+        return math.exp(logs[values.index(max(values))])
 
-    def value(self, logs: Array) -> Array:
-        """Return what precisions are worth, by their logarithms, (C, ...)."""
+    def values(self, logs: Array) -> Array:
+        """Return what precisions are worth, by their logarithms, (C,)."""
         precision = np.exp(logs)
-        weights, largest, *_ = self._weights(precision[..., None])
-        found = np.log(weights.sum(axis=-1)) + largest + self.power * logs - self.rate * precision
-        return np.where(np.isnan(found), -np.inf, found)
+        inverse = 1.0 / (precision[:, None] + self.curvature)
+        weights = self.half_squares * inverse
+        weights += self.log_prior
+        largest = weights.max(axis=1)
+        weights -= largest[:, None]
+        np.exp(weights, out=weights)
+        total = np.einsum("ij,ij->i", weights, np.sqrt(inverse, out=inverse))
+        return np.log(total) + largest + (self.power + 0.5) * logs - self.rate * precision
 
-    def slopes(self, logs: Array) -> tuple[Array, Array]:
-        """Return the first and the second derivative by the logarithm, (C, ...) each."""
-        precision = np.exp(logs)
-        weights, _, own, half = self._weights(precision[..., None])
-        # half the derivatives of each entry's own logarithm
-        rest = 1.0 - own
-        first = 0.5 * rest - own * half
-        second = own * (half * (own - rest) - 0.5 * rest) + np.square(first)
-        total = weights.sum(axis=-1)
-        mean = np.einsum("...i,...i->...", weights, first) / total
-        curved = np.einsum("...i,...i->...", weights, second) / total - np.square(mean)
-        said = self.rate * precision
-        return mean + self.power - said, curved - said
-
-    def _weights(self, precision: Array) -> tuple[Array, Array, Array, Array]:
-        """Return the weights of the entries, (C, ..., D), the logarithm of their unit, and two parts of them."""
+    def slopes(self, log_precision: float) -> tuple[float, float]:
+        """Return the first and the second derivative by the logarithm of a precision."""
+        precision = math.exp(log_precision)
         inverse = 1.0 / (precision + self.curvature)
         own, half = precision * inverse, self.half_squares * inverse
-        exponent = half + self.log_prior
-        largest = exponent.max(axis=-1)
-        exponent -= largest[..., None]
-        weights = np.exp(exponent, out=exponent)
-        weights *= np.sqrt(own)
-        return weights, largest, own, half
+        weights = half + self.log_prior
+        weights -= weights.max()
+        np.exp(weights, out=weights)
+        weights *= np.sqrt(inverse)
+        weights /= weights.sum()
+        # of the logarithm of what each entry adds
+        first = 0.5 - own * (0.5 + half)
+        second = own * (half * (2.0 * own - 1.0) - 0.5 + 0.5 * own)
+        mean, said = float(weights @ first), self.rate * precision
+        curved = float(weights @ second + (weights * first) @ first) - mean * mean
+        return mean + self.power - said, curved - said
 
-    def _places(self, present: Array) -> Array:
-        """Return where peaks are looked for, in ascending order, (C, ...)."""
-        largest = self.curvature.max(axis=-1)
-        square = 2.0 * (self.half_squares / np.square(self.curvature)).max(axis=-1)
-        low = -np.log(np.maximum(square, 1.0 / largest)) + np.log(np.clip(1.0 + 2.0 * self.power, 1e-3, 1.0))
-        # beyond the first the slope is negative; at the second all but the data is at its peak
+    @cached_property
+    def _largest(self) -> float:
+        return float(self.curvature.max())
+
+    def _places(self, present: float) -> list[float]:
+        """Return logarithms of precisions at which peaks are looked for, in ascending order."""
+        at_zero = np.exp(self.log_prior - self.log_prior.max()) @ (2.0 * self.half_squares - self.curvature)
+        is_null = at_zero <= 0 and self.power <= 0
+        # below the first the slope is positive, beyond the second it is negative
+        square = 2.0 * float((self.half_squares / np.maximum(np.square(self.curvature), _TINY)).max())
+        low = min(max(1.0 + 2.0 * self.power, 1e-3), 1.0) / max(square, 1.0 / self._largest)
         most, alone = (
-            np.log(np.where(self.rate > 0, own / self.rate, np.inf)) for own in (self.power + 0.5, self.power)
+            (own / self.rate if self.rate > 0 else math.inf) for own in (self.power + 0.5, self.power)
         )
-        none = np.log(_NONE * largest)
-        high = np.minimum(np.log(_WEAK * largest), most)
-        low = np.minimum(low, high - 2.0)
-        alone = np.clip(alone, high, np.minimum(none, most))
-        if not (np.isfinite(low) & np.isfinite(alone)).all():
-            # the data say nothing
-            low, alone = (
-                np.where(np.isfinite(low) & np.isfinite(alone), own, present) for own in (low, alone)
-            )
-        count = int(np.max((high - low) / _STEP)) + 2
-        shares = np.linspace(0.0, 1.0, count).reshape(-1, *(1 for _ in present.shape))
-        ends = [np.broadcast_to(own, present.shape)[None] for own in (alone, present)]
-        places = np.concatenate([low + (high - low) * shares, *ends])
-        return np.sort(np.where(np.isfinite(places), places, low), axis=0)
+        high = min((_WEAK if is_null else _WEAKEST) * self._largest, most)
+        low, none = min(low, 0.1 * high), _NONE * self._largest
+        # where all but the data is at its peak
+        alone = min(max(alone, high), none, most)
+        is_there = alone == none and present > 0.1 * none
+        ends = [alone, present] if 0.0 < present < math.inf and not is_there else [alone]
+        count = int(math.log(high / low) / _STEP) + 1
+        gap = math.log(high / low) / count
+        return sorted(
+            [math.log(low) + gap * step for step in range(count + 1)] + [math.log(own) for own in ends]
+        )
 
-    def _climbed(self, logs: Array) -> Array:
-        """Return the peaks above places, by Newton's steps between the ends that slopes show."""
-        low, high = np.full(logs.shape, -np.inf), np.full(logs.shape, np.inf)
+    def _peaks(self, values: Sequence[float]) -> list[int]:
+        """Return which places are beside peaks that may be the highest, the highest place first."""
+        least = max(values) - _NEAR
+        # without a rate the last place is that of no effect, above which there is nothing
+        left, right = [-math.inf, *values], [*values[1:], -math.inf if self.rate > 0 else math.inf]
+        found = [
+            place for place, own in enumerate(values) if own > least and left[place] <= own > right[place]
+        ]
+        return sorted(found, key=lambda place: -values[place])[:_PEAKS]
+
+    def _climbed(self, log_precision: float) -> float:
+        """Return the peak above a place, by Newton's steps between the ends that slopes show."""
+        low, high = -math.inf, math.inf
         for _ in range(_MOST_STEPS):
-            first, second = self.slopes(logs)
-            low, high = np.where(first > 0, logs, low), np.where(first < 0, logs, high)
-            step = np.where(second < 0, -first / second, np.sign(first) * _FARTHEST)
-            moved = logs + np.clip(step, -_FARTHEST, _FARTHEST)
-            is_out = ~((moved > low) & (moved < high))
-            moved = np.where(is_out, np.where(np.isfinite(low + high), 0.5 * (low + high), logs), moved)
-            farthest, logs = np.abs(moved - logs).max(), moved
-            if not farthest > _EXACT:
+            first, second = self.slopes(log_precision)
+            if first > 0:
+                low = log_precision
+            else:
+                high = log_precision
+            step = -first / second if second < 0 else math.copysign(_FARTHEST, first)
+            moved = log_precision + min(max(step, -_FARTHEST), _FARTHEST)
+            if not low <= moved <= high:
+                moved = 0.5 * (low + high)
+            step, log_precision = moved - log_precision, moved
+            if not abs(step) > _EXACT:
                 break
-        return logs
+        return log_precision
 
 
 def precisions_of_effects(
     order: Sequence[Variable], point: Set[Variable], bound: BoundModel
-) -> dict[Variable, Variable]:
-    """Return the precision of each single effect whose update comes right after it, if nothing else is made of it."""
-    found: dict[Variable, Variable] = {}
-    for effect, precision in pairwise(order):
-        if effect.family is not SingleEffect or precision.family is not Gamma or effect in point:
-            continue
-        slots = [own for own in effect.slots.values() if own.node is precision]
-        children = [own for own in bound.nodes if isinstance(own, Variable) and precision in own.parents]
-        mean = effect.slots["mean"].node if "mean" in effect.slots else None
-        if (
-            children == [effect]
-            and [own.name for own in slots] == ["precision"]
-            and slots[0].index is None
-            and slots[0].along is None
-            and effect.plates == precision.plates
-            and not (isinstance(mean, Constant) and np.any(bound.values_of(mean)))
-            and (mean is None or isinstance(mean, Constant))
-            and precision not in bound.floors
-            and all(_is_free(bound, own) for own in (effect, precision))
-        ):
-            found[effect] = precision
-    return found
+) -> list[tuple[Variable, Variable]]:
+    """Return each single effect whose precision is updated right after it, and that, if nothing else has it."""
+    return [
+        (effect, precision)
+        for effect, precision in pairwise(order)
+        if effect.family is SingleEffect
+        and precision.family is Gamma
+        and effect not in point
+        and precision not in bound.floors
+        and all(_is_free(bound, own) for own in (effect, precision))
+        and _is_width(effect, precision, bound)
+    ]
+
+
+def _is_width(effect: Variable, precision: Variable, bound: BoundModel) -> bool:
+    """Whether a Gamma is the precision of an effect about zero, for all its entries, and of nothing else."""
+    slots = [own for own in effect.slots.values() if own.node is precision]
+    children = [own for own in bound.nodes if isinstance(own, Variable) and precision in own.parents]
+    if children != [effect] or len(slots) != 1 or slots[0].name != "precision":
+        return False
+    mean = effect.slots.get("mean")
+    if mean is not None and (not isinstance(mean.node, Constant) or np.any(bound.values_of(mean.node))):
+        return False
+    return slots[0].index is None and slots[0].along is None and effect.plates == precision.plates
 
 
 def _is_free(bound: BoundModel, variable: Variable) -> bool:
-    """Whether a variable is hidden with all its repetitions."""
+    """Whether a variable is hidden with all its repetitions, and has its own prior."""
     own = bound.of(variable)
-    return all(known is None for known in (own.clamped, own.prior, own.active))
+    return own.clamped is None and own.prior is None and own.active is None
