@@ -331,14 +331,7 @@ def why_not_grouped(one: Problem) -> str:
         return "what is hidden in its rows is not a single Categorical"
     if any(own.has_unseen or own.labelled or own.values is None for own in one.factors):
         return "its labels are known in part, or several in a row"
-    if (
-        not one.order
-        or compiled.zero_terms
-        or one.groups
-        or one.coupled
-        or one.sequential
-        or one.with_precisions
-    ):
+    if not one.order or compiled.zero_terms or one.groups or one.coupled or one.sequential:
         return "it has no globals, or they share a factor, or some probabilities are zero"
     if bound.joined or any(bound.gathered(name) for name in ("clamped", "prior", "entries")):
         return "some of what is hidden is known, or has an earlier posterior as its prior"
@@ -346,9 +339,12 @@ def why_not_grouped(one: Problem) -> str:
     if (
         frame.designs
         or any(own.location is not None for own in frame.groups)
-        or any(own.is_point for own in one.order)
+        or any(own.is_point or (own.has_zeros and own in one.with_precisions) for own in one.order)
     ):
-        return "its rows are measured from points of their own, or some of its globals are thresholds"
+        return (
+            "its rows are measured from points of their own, or some of its globals are thresholds, or effects "
+            "with learnt precisions"
+        )
     return ""
 
 

@@ -389,8 +389,8 @@ class Problem:
         self, variable: Variable, arrays: Mapping[Hashable, Array]
     ) -> tuple[tuple[Array, ...], Any]:
         """Return the natural parameters of the optimal factor of a global variable, and that factor."""
-        with_precision = self.with_precisions.get(variable)
-        natural = (with_precision or self.updates[variable]).natural(arrays)
+        own = self.with_precisions.get(variable) if variable.has_zeros else None
+        natural = (own or self.updates[variable]).natural(arrays)
         if variable in self.sequential:
             at_mode = variable in self.point
             natural = self.sequential[variable].swept(natural, arrays, at_mode=at_mode)
