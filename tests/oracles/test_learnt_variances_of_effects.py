@@ -7,6 +7,8 @@ from scipy.special import logsumexp
 
 import caviar as cv
 from caviar.engine.compiled.single_effects import Evidence
+from caviar.engine.evaluation.given_by_passes import GivenByPasses
+from caviar.posterior.uncertainty.pending import Pending
 
 OBS = cv.Plate("obs")
 COLUMNS = cv.Data("X", plates=OBS)
@@ -210,3 +212,16 @@ def test_slopes_are_those_of_the_values():
             first, second = own.slopes(place)
             assert first == pytest.approx((high - low) / (2 * step), rel=1e-5, abs=1e-6)
             assert second == pytest.approx((high - 2 * middle + low) / step**2, rel=1e-3, abs=1e-4)
+
+
+def test_with_a_known_precision_an_effect_is_at_its_own_best():
+    X, y = genome(6, n_rows=60, size=12)
+    own = model(1, 12, lambda k: cv.Gamma(f"v{k}", 2, 1), noise=1.0)
+    data = {"X": X, "y": y}
+    posterior = own.fit(data)
+    given = GivenByPasses(posterior._state(*posterior._bound(Pending(data, None))), ["v0"])
+    for value in (0.1, 3.0):
+        found = given.fit_at({"v0": (np.array(np.log(value)), np.array(value))}, None)
+        known = own.fit({**data, "v0": value})["b0"]
+        (effect,) = (factor for variable, factor in found.q.items() if variable.name == "b0")
+        np.testing.assert_allclose(effect.inclusion, known.inclusion, atol=1e-9)
