@@ -50,20 +50,19 @@ def beside_susie(folder: Path) -> None:
     X, y = X - X.mean(axis=0), y - y.mean()
     scaled, spread = X / X.std(axis=0, ddof=1), float(np.var(y, ddof=1))
     size, prior = X.shape[1], 1 / (0.2 * spread)
-    learnt = ["tau", "v0", "v1", "v2"]
+    learnt = ["tau", *(f"v{k}" for k in range(10))]
     cases: dict[str, tuple[cv.Model, np.ndarray, dict[str, Any]]] = {
         "fixed": (single_effects(10, size, prior, 1 / spread), scaled, {}),
         "fixed_L1": (single_effects(1, size, prior, 1 / spread), scaled, {}),
         "fixed_rvtrue": (single_effects(10, size, prior, 1 / 6), X, {}),
         "fixprior_estres": (single_effects(10, size, prior, flat("tau")), scaled, {"point": ["tau"]}),
-        # of its ten effects susieR switches seven off
         "default_tight": (
-            single_effects(3, size, lambda k: flat(f"v{k}"), flat("tau")),
+            single_effects(10, size, lambda k: flat(f"v{k}"), flat("tau")),
             scaled,
             {"point": learnt},
         ),
         "refine": (
-            single_effects(3, size, lambda k: flat(f"v{k}"), flat("tau")),
+            single_effects(10, size, lambda k: flat(f"v{k}"), flat("tau")),
             scaled,
             {"point": learnt, "schedule": cv.Refined()},
         ),

@@ -339,9 +339,12 @@ def why_not_grouped(one: Problem) -> str:
     if (
         frame.designs
         or any(own.location is not None for own in frame.groups)
-        or any(own.is_point for own in one.order)
+        or any(own.is_point or (own.has_zeros and own in one.with_precisions) for own in one.order)
     ):
-        return "its rows are measured from points of their own, or some of its globals are thresholds"
+        return (
+            "its rows are measured from points of their own, or some of its globals are thresholds, or effects "
+            "with learnt precisions"
+        )
     return ""
 
 

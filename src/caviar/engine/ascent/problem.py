@@ -36,6 +36,7 @@ from ..compiled.global_update import (
 from ..compiled.own_terms import own_terms_of, places_of_own_terms
 from ..compiled.shared.groups import groups_by_default, shared_variable
 from ..compiled.shared.variable import SharedVariable, counted
+from ..compiled.single_effects import EffectWithPrecision, precisions_of_effects
 from ..compiled.terms import Compiled
 from ..design.contraction import Contraction
 from ..design.gather import Factor
@@ -238,7 +239,7 @@ class Problem:
         if all(variable in self.updates for variable in variables):
             other = copy(self)
             other.order, other._together = tuple(variables), None
-            for name in ("flat", "keys_in_order"):
+            for name in ("flat", "keys_in_order", "with_precisions"):
                 vars(other).pop(name, None)
             # whichever of them are updated, all terms are summed up
             other.summed_terms = self.summed_terms
@@ -256,6 +257,14 @@ class Problem:
         """Updates of vectors whose entries are updated one after another."""
         terms = [term.contraction for term in self.compiled.terms]
         return {own: SequentialUpdate(own.name, terms) for own in self.updates if own.is_sequential}
+
+    @cached_property
+    def with_precisions(self) -> dict[Variable, EffectWithPrecision]:
+        """Updates of single effects at the best precision of their sizes, which is updated next."""
+        return {
+            own: EffectWithPrecision(self.updates[own], self.updates[other], is_point=other in self.point)
+            for own, other in precisions_of_effects(self.order, self.point, self.bound)
+        }
 
     @cached_property
     def untold_terms(self) -> list[int]:
@@ -278,9 +287,9 @@ class Problem:
         return [variable for variable in self.order if self.bound.is_flat(variable)]
 
     @property
-    def counts_all(self) -> bool:
-        """Whether all repetitions of the globals count in the objective."""
-        return not self._active
+    def tells_gains(self) -> bool:
+        """Whether natural parameters tell what updates gain: all repetitions count, each update is of one global."""
+        return not self._active and not self.with_precisions
 
     @cached_property
     def keys_in_order(self) -> list[StatisticKey]:
@@ -380,7 +389,8 @@ class Problem:
         self, variable: Variable, arrays: Mapping[Hashable, Array]
     ) -> tuple[tuple[Array, ...], Any]:
         """Return the natural parameters of the optimal factor of a global variable, and that factor."""
-        natural = self.updates[variable].natural(arrays)
+        own = self.with_precisions.get(variable) if variable.has_zeros else None
+        natural = (own or self.updates[variable]).natural(arrays)
         if variable in self.sequential:
             at_mode = variable in self.point
             natural = self.sequential[variable].swept(natural, arrays, at_mode=at_mode)

@@ -76,6 +76,7 @@ class Apart:
         self._state, order = state, state.problem.order
         self._known = [variable for variable in order if variable.name in names]
         self._others = [variable for variable in order if variable.name not in names]
+        self._updating = state.problem.updating(self._others)
 
     @property
     def _have_densities(self) -> bool:
@@ -186,7 +187,7 @@ class GivenByPasses(Apart):
                     break
                 before, warm, last, natural = elbo, look.warm, natural, {}
                 for variable in self._others:
-                    own = problem.update_with_natural(variable, arrays)[0]
+                    own = self._updating.update_with_natural(variable, arrays)[0]
                     natural[variable] = _between(last[variable], own, step) if step < 1.0 else own
                     self._tell({variable: natural[variable]}, arrays, q)
         return self._passed(elbo, statistics, arrays, q)
@@ -264,7 +265,7 @@ class GivenByRows(GivenByPasses):
             q.pop(variable)
             arrays.update(zip(problem.keys[variable], statistics[variable.name], strict=True))
         for variable in self._others:
-            q[variable] = problem.update(variable, arrays)
+            q[variable] = self._updating.update(variable, arrays)
             problem.tell(arrays, variable, q[variable])
         look = rows.look(problem.rows.coefficients(arrays), self._state.warm)
         arrays.update(look.summary.parts)

@@ -185,7 +185,7 @@ def is_worth_it(found: BatchState, before: BatchState, after: BatchState, memory
 
     The updates gain at most :math:`f'h`, and mostly their objective need not be known; see :func:`gain_of_updates`.
     """
-    if after.problem.counts_all and memory.move is not None:
+    if after.problem.tells_gains and memory.move is not None:
         gained, rounding = found.elbo - before.elbo, ROUNDING * abs(before.elbo)
         if gained >= float(memory.move.natural @ memory.move.expected) > rounding:
             return True
