@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.special import digamma, gammaln, logsumexp
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 import caviar as cv
 from caviar._typing import Array
@@ -172,3 +172,20 @@ def test_what_a_table_cannot_hold_is_refused_with_what_to_give():
         model.fit({"table": [[0.0, -np.inf], [1.0, 2.0]]})
     told = model.fit({"table": [[0.0, -1e10], [1.0, 2.0]]}).local({"table": [[0.0, -1e10]]})
     np.testing.assert_allclose(told["z"].probabilities, [[1.0, 0.0]], atol=1e-200)
+
+
+@pytest.mark.starts_of_users
+def test_clusters_on_a_grid_start_where_many_starts_from_the_prior_lead():
+    """Clustered by probabilities, not their roots, six of six starts ended 1 to 7 nats lower."""
+    rng, n_rows, n_samples, n_clusters = np.random.default_rng(12), 145, 2, 8
+    grid, share = np.linspace(0.01, 0.99, 40), rng.random((n_clusters, n_samples))
+    z = rng.choice(n_clusters, n_rows, p=rng.dirichlet(np.ones(n_clusters)))
+    depth = rng.poisson(60, size=(n_rows, n_samples))
+    table = binom.logpmf(rng.binomial(depth, share[z])[..., None], depth[..., None], grid)
+    row, cluster, sample = cv.Plate("row"), cv.Plate("cluster", 2 * n_clusters), cv.Plate("sample", n_samples)
+    place = cv.Categorical("place", np.full(40, 1 / 40), plates=(cluster, sample))
+    label = cv.Categorical("label", cv.Dirichlet("weights", np.ones(2 * n_clusters)), plates=row)
+    model = cv.Model(cv.Potential("table", place[label], plates=(row, sample)))
+    best = model.fit({"table": table}, init="prior", n_restarts=20, seed=0, swaps=False).elbo
+    ends = [model.fit({"table": table}, seed=seed).elbo for seed in range(3)]
+    assert min(ends) > best - 0.1

@@ -98,12 +98,13 @@ def test_a_prior_of_steps_that_favours_to_stay_makes_no_state_differ():
 def test_points_of_many_columns_keep_their_distances_in_fewer_directions(n_free, is_fewer):
     """Densities along a grid vary in few directions, in which points are clustered sooner."""
     rng = np.random.default_rng(2)
-    shares = rng.dirichlet(np.ones(n_free), 200) @ rng.dirichlet(np.ones(70), n_free)
+    roots = rng.dirichlet(np.ones(n_free), 200) @ rng.dirichlet(np.ones(70), n_free)
+    roots /= np.linalg.norm(roots, axis=1, keepdims=True)
     z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(3)), plates=cv.Plate("row"))
     grid = cv.Categorical("grid", np.full(70, 1 / 70), plates=cv.Plate("cluster", 3))
-    basis = made_from(cv.Model(cv.Potential("table", grid[z], plates=z.plates)), {"table": np.log(shares)})
+    basis = made_from(cv.Model(cv.Potential("table", grid[z], plates=z.plates)), {"table": 2 * np.log(roots)})
     gate = next(gate for gate in basis.gates if gate.variable.name == "z")
     points = basis.clouds(gate)[0].points
-    in_units = (shares - shares.mean(axis=0)) / shares.std(axis=0)
-    assert points.shape == (200, 4 if is_fewer else 70)
+    in_units = (roots - roots.mean(axis=0)) / roots.std(axis=0)
+    assert points.shape == (200, 5 if is_fewer else 70)
     np.testing.assert_allclose(np.sort(pdist(points)), np.sort(pdist(in_units)), rtol=1e-6)

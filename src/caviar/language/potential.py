@@ -105,8 +105,11 @@ class Potential(Variable):
         return np.asarray(value, dtype=np.float64)
 
     def evened(self, value: Array) -> Array:
-        """Return the probabilities of the categories if all were as probable before."""
-        return softmax(value, axis=-1)
+        """Return square roots of the probabilities of the categories if all were as probable before.
+
+        So rows are as far apart as these distributions are by Hellinger's distance.
+        """
+        return np.sqrt(softmax(value, axis=-1))
 
 
 @dataclass(frozen=True)
