@@ -41,10 +41,11 @@ def basis_of(
     q = prior_start(problem)
     multiplied = problem.fact("locations multiplied", lambda: multiplied_in(problem))
     told = with_told_axes(problem) if multiplied else set()
-    for variable in (own for own in multiplied if own not in told):
-        q[variable] = prior_draw(problem, variable, statistics_of(problem, q), rng)
+    for variable in multiplied:
+        if variable not in told:
+            q[variable] = prior_draw(problem, variable, statistics_of(problem, q), rng)
     host = RowMap(problem.rows, sample, row_map.executor.host)
-    return Basis(problem, gates, sample, host, q, rng, several)
+    return Basis(problem, gates, sample, host, q, rng, several, has_told_axes=bool(told))
 
 
 def start_from(basis: Basis, guess: Guess) -> Start:

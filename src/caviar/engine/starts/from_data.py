@@ -41,7 +41,6 @@ from .guesses.of_groups import in_groups
 from .guesses.of_states import by_neighbours, in_time
 from .guesses.partitioned import are_clear, in_clusters, in_fewer_clusters
 from .products.effects import learnt_precisions
-from .products.statement import with_told_axes
 from .race import Begun, best_of
 from .regroup import regrouping_of
 from .trials import has_very_many, start_of_very_many, tried, unless_lower, unless_silent
@@ -204,7 +203,7 @@ def _candidates(basis: Basis) -> Iterator[Guess]:
     for guesses in GUESSES:
         for guess in guesses(basis):
             yield {**certain, **guess}
-    if _are_told_apart(basis) or with_told_axes(basis.problem):
+    if _are_told_apart(basis) or basis.has_told_axes:
         yield PRIOR
 
 
