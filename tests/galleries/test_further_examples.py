@@ -55,6 +55,25 @@ def test_rats(kind):
     assert (np.abs(found - told) < 0.1 * sd).all()
 
 
+def test_rats_with_a_factor_for_each_variable():
+    """The figures that Infer.NET prints for variational message passing, to their last digits."""
+    day, rat = np.tile([-14.0, -7.0, 0.0, 7.0, 14.0], 30), np.repeat(np.arange(30), 5)
+    rats, of = cv.Plate("rat", 30), cv.Data("rat", plates=OBS)
+    level, growth = cv.Normal("level", 0.0, 1e-4), cv.Normal("growth", 0.0, 1e-4)
+    a = cv.Normal("a", level, cv.Gamma("tau a", 1e-3, 1e-3), plates=rats)
+    b = cv.Normal("b", growth, cv.Gamma("tau b", 1e-3, 1e-3), plates=rats)
+    tau = cv.Gamma("tau", 1e-3, 1e-3)
+    model = cv.Model(cv.Normal("y", a[of] + b[of] * cv.Data("day", plates=OBS), tau, plates=OBS))
+    data = {"y": np.array(RATS.split(), dtype=float), "day": day, "rat": rat}
+    q = model.fit(data, factors="apart", tol=1e-12)
+    level, growth, tau = q["level"], q["growth"], q["tau"]
+    assert level.mean - 22 * growth.mean == pytest.approx(106.4, abs=0.05)
+    assert level.variance + 22**2 * growth.variance == pytest.approx(11.04, abs=5e-3)
+    assert growth.mean == pytest.approx(6.186, abs=5e-4)
+    assert growth.variance == pytest.approx(0.008808, abs=5e-7)
+    assert [tau.shape, 1 / tau.rate] == pytest.approx([75, 0.0003699], rel=2e-4)
+
+
 @pytest.mark.slow
 def test_matchbox():
     """Likes by traits of users and of films, with a bias each: the ELBO is that of the densities, likes are told."""

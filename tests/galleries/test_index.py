@@ -55,7 +55,7 @@ ROWS = {
         "factor analysis, principal components": "bayespy::principal_components_of_known_loadings",
         "topics": "bnpy::latent_dirichlet_allocation",
         "hidden Markov model": "infer_net::hidden_markov_model",
-        "rats, one or two effects": "further_examples::rats",
+        "rats, one or two effects": "further_examples::rats further_examples::rats_with_a_factor_for_each_variable",
         "TrueSkill": "infer_net::static_trueskill",
         "chess over time": "infer_net::chess_over_time",
         "difficulty against ability": "infer_net::difficulty_against_ability",
@@ -63,7 +63,7 @@ ROWS = {
         "Matchbox": "further_examples::matchbox literature::matrix_factorisation",
         "Dawid and Skene": "further_examples::dawid_and_skene "
         "oracles/labels_of_groups::votes_on_items_weigh_annotators_by_how_often_they_are_right",
-        "sprinkler": "infer_net::wet_grass",
+        "sprinkler": "infer_net::wet_grass infer_net::wet_grass_below_clouds",
         "student skills (noisy-and)": "infer_net::student_skills",
         "click model": "infer_net::click_model",
         "multinomial regression": "infer_net::multinomial_regression",

@@ -192,6 +192,24 @@ def test_wet_grass():
     assert posterior.elbo == pytest.approx(np.log(0.2 * given_rain + 0.8 * given_none), rel=1e-12)
 
 
+def test_wet_grass_below_clouds():
+    """Murphy's network, where clouds choose rain and sprinkler: .4298, .7079 and .6471, the sums over all labels."""
+    day = cv.Plate("day")
+    if_cloudy, if_rain, if_on = (cv.Plate(f"if {name}", 2) for name in ("cloudy", "rain", "on"))
+    cloudy = cv.Categorical("cloudy", [0.5, 0.5], plates=day)
+    of_rain = cv.Constant("of rain", [[0.8, 0.2], [0.2, 0.8]], plates=if_cloudy)
+    of_on = cv.Constant("of on", [[0.5, 0.5], [0.9, 0.1]], plates=if_cloudy)
+    rain = cv.Categorical("rain", of_rain[cloudy], plates=day)
+    on = cv.Categorical("on", of_on[cloudy], plates=day)
+    table = [[[1.0, 0.0], [0.1, 0.9]], [[0.1, 0.9], [0.01, 0.99]]]
+    wet = cv.Constant("table", table, plates=(if_rain, if_on))[rain, on]
+    posterior = cv.Model(cv.Categorical("wet", wet, plates=day)).fit({"wet": [1]})
+    hidden = posterior.local({"wet": [1]})
+    assert hidden["on"].probabilities[0, 1] == pytest.approx(0.4298, abs=5e-5)
+    assert hidden["rain"].probabilities[0, 1] == pytest.approx(0.7079, abs=5e-5)
+    assert posterior.elbo == pytest.approx(np.log(0.6471), rel=1e-12)
+
+
 @pytest.mark.slow
 def test_student_skills():
     """Noisy-and: an answer is right with .9 where all skills that it needs are there, else with .2."""

@@ -99,6 +99,31 @@ def test_factors_of_an_earlier_fit_keep_their_axes():
         assert np.allclose(second["loadings"].mean, first["loadings"].mean, atol=0.2)
 
 
+@pytest.mark.parametrize("kind", ["numbers", "answers"])
+def test_priors_that_tell_the_axes_of_a_product_begin_it(kind):
+    """The priors of two items fix signs and axes of all: principal components alone ended 164 and 38 nats below."""
+    rng, obs = np.random.default_rng(0), cv.Plate("obs")
+    likings, traits = rng.normal(size=(60, 2)), rng.normal(size=(40, 2))
+    traits[:2] = np.eye(2)
+    user, item = rng.integers(60, size=1200), rng.integers(40, size=1200)
+    affinity, noise = (likings[user] * traits[item]).sum(axis=1), 0.5 * rng.normal(size=1200)
+    users, items = cv.Plate("users", 60), cv.Plate("items", 40)
+    told, mean, precision = np.arange(40) < 2, np.zeros((40, 2)), np.tile(np.eye(2), (40, 1, 1))
+    mean[told], precision[told] = np.eye(2), 1e6 * np.eye(2)
+    mean, precision = cv.Constant("told", mean, plates=items), cv.Constant("widths", precision, plates=items)
+    u = cv.MultivariateNormal("u", np.zeros(2), np.eye(2), plates=users)
+    v = cv.MultivariateNormal("v", mean, precision, plates=items)
+    both = cv.dot(u[cv.Data("user", plates=obs)], v[cv.Data("item", plates=obs)])
+    if kind == "numbers":
+        model, y = cv.Model(cv.Normal("y", both, 4.0, plates=obs)), affinity + noise
+    else:
+        model, y = cv.Model(cv.Bernoulli("y", cv.probit(2.0 * both), plates=obs)), affinity + noise > 0
+    data = {"y": y, "user": user, "item": item}
+    posterior = model.fit(data, seed=0)
+    assert posterior.elbo > model.fit(data, init="prior").elbo - 1e-2
+    assert np.corrcoef(posterior["v"].mean[~told].ravel(), traits[~told].ravel())[0, 1] > 0.85
+
+
 @pytest.mark.slow
 def test_more_factors_than_columns_or_rows_begin_too():
     rng = np.random.default_rng(7)

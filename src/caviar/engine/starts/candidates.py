@@ -24,7 +24,7 @@ from .products.labels import labels_of_products
 from .products.scales import balanced
 from .products.scores import scores_of
 from .products.several.ways import factors_of
-from .products.statement import multiplies_chains
+from .products.statement import multiplies_chains, with_told_axes
 
 
 def basis_of(
@@ -39,10 +39,13 @@ def basis_of(
     if any(gate.chain is not None for gate in gates) or (problem.chains and multiplies_chains(problem)):
         sample = in_order(row_map.source, problem.chains)
     q = prior_start(problem)
-    for variable in problem.fact("locations multiplied", lambda: multiplied_in(problem)):
-        q[variable] = prior_draw(problem, variable, statistics_of(problem, q), rng)
+    multiplied = problem.fact("locations multiplied", lambda: multiplied_in(problem))
+    told = with_told_axes(problem) if multiplied else set()
+    for variable in multiplied:
+        if variable not in told:
+            q[variable] = prior_draw(problem, variable, statistics_of(problem, q), rng)
     host = RowMap(problem.rows, sample, row_map.executor.host)
-    return Basis(problem, gates, sample, host, q, rng, several)
+    return Basis(problem, gates, sample, host, q, rng, several, has_told_axes=bool(told))
 
 
 def start_from(basis: Basis, guess: Guess) -> Start:

@@ -204,7 +204,7 @@ def _candidates(basis: Basis) -> Iterator[Guess]:
     for guesses in GUESSES:
         for guess in guesses(basis):
             yield {**certain, **guess}
-    if _are_told_apart(basis):
+    if _are_told_apart(basis) or basis.has_told_axes:
         yield PRIOR
 
 

@@ -83,7 +83,7 @@ class Basis:
     row_map
         Passes over the sample.
     q
-        Globals at their priors; of those that multiply each other, at draws.
+        Globals at their priors; of those that multiply each other, at draws, unless priors tell their axes.
     rng
         Where random numbers come from.
     several
@@ -94,6 +94,8 @@ class Basis:
         Globals that are guessed, and held while the others are updated first.
     follows
         Whether what is drawn beside guessed labels follows from them, before they are let go.
+    has_told_axes
+        Whether priors tell the axes of a product of globals.
     passes
         Passes over the sample that were made so far, by all starts together.
     """
@@ -108,6 +110,7 @@ class Basis:
     points: Mapping[Variable, Array] = field(default_factory=dict)
     held: Mapping[Variable, Any] = field(default_factory=dict)
     follows: bool = False
+    has_told_axes: bool = False
     passes: Passes = field(default_factory=Passes)
 
     @cached_property

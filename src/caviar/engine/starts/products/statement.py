@@ -158,6 +158,22 @@ def _is_free(problem: Problem, variable: Variable) -> bool:
     )
 
 
+def with_told_axes(problem: Problem) -> set[Variable]:
+    """Return the locations of the products whose axes priors tell: known means of one side's repetitions differ."""
+    products = (own for several in products_of(problem).values() for own in several)
+    sides = ((own.given.variable, own.other.variable) for own in products)
+    return {location for both in sides if any(_is_told(problem, v) for v in both) for location in both}
+
+
+def _is_told(problem: Problem, location: Variable) -> bool:
+    slot = None if isinstance(location, LinearGaussianChain) else location.slots.get("mean")
+    if slot is None or slot.index is not None or not isinstance(slot.node, Constant):
+        return False
+    means = problem.bound.values_of(slot.node)
+    repeated = means.reshape(-1, *means.shape[means.ndim - slot.role.rank :])
+    return bool((repeated != repeated[:1]).any())
+
+
 def multiplies_chains(problem: Problem) -> bool:
     """Whether a leaf has a product of the vectors of a chain and another hidden location in its mean."""
     return any(isinstance(v, LinearGaussianChain) for v in products_of(problem))
