@@ -40,8 +40,8 @@ _WEAK, _WEAKEST = 10.0, 1e3
 not. Beyond the second none is worth more than 1e-6 nats."""
 
 _NONE = 1e10
-"""Precision, as a multiple of the largest s, of an effect that the data do not need: its variance is zero but for
-rounding, and s is not lost beside it."""
+"""An effect that the data do not need gets this multiple of the largest s as its precision. The variance is then zero
+to rounding, and a sum of the precision and s still has six digits of s."""
 
 _NEAR, _PEAKS = 0.5, 2
 """Nats below the highest place from which on no higher peak is near, and peaks that are climbed at most."""
