@@ -8,7 +8,7 @@ import pytest
 
 import caviar as cv
 from caviar import families
-from caviar.engine.ascent.problem import Problem
+from caviar.engine.ascent.kinds_of_factor import KindOfFactor
 from caviar.engine.ascent.status import Status
 from caviar.engine.groups.side_by_side import SideBySide
 from invariants.registry import CASES
@@ -94,13 +94,13 @@ def test_progress_is_told_every_iteration():
 
 
 def _broken(monkeypatch, name, spoil):
-    update = Problem.update_with_natural
+    factor = KindOfFactor.factor
 
-    def broken(problem, variable, arrays):
-        natural, factor = update(problem, variable, arrays)
-        return natural, spoil(factor) if variable.name == name else factor
+    def broken(kind, natural):
+        made = factor(kind, natural)
+        return spoil(made) if kind.variable.name == name else made
 
-    monkeypatch.setattr(Problem, "update_with_natural", broken)
+    monkeypatch.setattr(KindOfFactor, "factor", broken)
 
 
 @pytest.mark.thinned(2)

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._errors import DataError, ImproperError, ParameterError
 from ..engine.ascent.driver import Result, Settings
-from ..engine.ascent.improper import extreme_parameter
+from ..engine.ascent.kinds_of_factor import extreme_parameter
 from ..engine.ascent.problem import Problem
 from ..engine.ascent.schedule import Beginning, Schedule
 from ..engine.ascent.status import Status

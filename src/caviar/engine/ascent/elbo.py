@@ -133,11 +133,11 @@ class Objective:
             return -np.inf
         if problem.untold_terms:
             return _total(self._told)
-        terms = problem.summed_terms
+        terms, kinds = problem.summed_terms, problem.kinds
         total = terms.beside(arrays)
         entropies: dict[Variable, float] = {}
         for variable, factor in self.q.items():
-            entropy = entropies[variable] = problem.own_entropy(variable, factor)
+            entropy = entropies[variable] = kinds[variable].entropy(factor)
             if variable in terms.own:
                 known, linear = terms.own[variable]
                 values = [known, *values_of(linear, arrays)]
@@ -166,8 +166,8 @@ class Objective:
     @cached_property
     def _entropies(self) -> dict[Variable, float]:
         """Entropy of each global factor, about the measure of its family."""
-        own_entropy = self.problem.own_entropy
-        return {variable: own_entropy(variable, factor) for variable, factor in self.q.items()}
+        kinds = self.problem.kinds
+        return {variable: kinds[variable].entropy(factor) for variable, factor in self.q.items()}
 
     @cached_property
     @np.errstate(all="ignore")

@@ -13,33 +13,31 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..._errors import ImproperError
-from ..._typing import AnyArray, Array
-from ...language import Axis, Variable, base_terms_of
+from ..._typing import AnyArray, Array, Statistics
+from ...language import Axis, Variable
 from ...numerics.cached import cached_property
 from ..binding.bound_model import BoundModel
-from ..binding.clamped.factor import PointMass
 from ..binding.coordinates import Coordinates
 from ..binding.observed_below import seen_globals
 from ..compiled.global_update import (
     SummedTerms,
     TermValue,
     places_in_sum,
-    possible,
     updates_of,
     who_tells,
 )
+from ..compiled.known_zeros import Possible
 from ..compiled.own_terms import own_terms_of, places_of_own_terms
 from ..compiled.shared.groups import groups_by_default, shared_variable
 from ..compiled.shared.variable import SharedVariable, counted
 from ..compiled.single_effects import EffectWithPrecision, precisions_of_effects
-from ..compiled.terms import Compiled
+from ..compiled.terms import Compiled, Update
 from ..design.contraction import Contraction
-from ..design.gather import Factor
 from ..design.keys import StatisticKey
 from ..design.sequential import SequentialUpdate
 from ..local.chains.chain import ChainFactor
@@ -47,7 +45,7 @@ from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients
 from ..rows.recentring import Recentring
 from ..rows.row_model import RowModel
-from .improper import is_proper, why_improper, why_no_mode
+from .kinds_of_factor import AtMode, KindOfFactor, KnownInPart, Shared, base_contractions, why_improper
 
 Factors: TypeAlias = Mapping[Variable, Any]
 """Global factors, by variable."""
@@ -71,6 +69,24 @@ CompileRows: TypeAlias = Callable[
     [BoundModel, Coordinates, Sequence[LocalFactor], Sequence[SharedVariable]], CompiledRows
 ]
 """Returns compiled terms and the model of the rows: for a binding, a frame, local factors, and shared global ones."""
+
+
+class Step(NamedTuple):
+    """The update of one global.
+
+    Attributes
+    ----------
+    variable
+        The global.
+    natural
+        Returns the natural parameters of its optimal factor, from expected statistics and sums over the rows.
+    factor
+        Returns the factor with these.
+    """
+
+    variable: Variable
+    natural: Callable[[Mapping[Hashable, Array]], Statistics]
+    factor: Callable[[Statistics], Any]
 
 
 class Problem:
@@ -139,14 +155,11 @@ class Problem:
         self.updates = updates_of(self.order, terms, bound, self.compiled.layouts)
         places = self.fact("own terms", lambda: places_of_own_terms(self.order, terms))
         self.own_terms = own_terms_of(places, terms, bound, coordinates)
-        self._zeros = updates_of(
-            self.order if self.compiled.zero_terms else (), self.compiled.zero_terms, bound
-        )
-        self.base_terms = {variable: self._base_of(variable) for variable in (*self.point, *known)}
         self.chains: tuple[ChainFactor, ...] = self.rows.chains
 
-    def _base_of(self, variable: Variable) -> list[Contraction]:
-        return self.fact(("base measure", variable), lambda: _base_contractions(variable, self.bound))
+    def base_of(self, variable: Variable) -> list[Contraction]:
+        """Return the terms of the log density of a family's own measure; none where it is flat."""
+        return self.fact(("base measure", variable), lambda: base_contractions(variable, self.bound))
 
     def believing(self, beliefs: Mapping[Variable, Any]) -> Problem:
         """Return this problem with factors of an earlier fit, from the user's origin, in the place of priors."""
@@ -239,7 +252,7 @@ class Problem:
         if all(variable in self.updates for variable in variables):
             other = copy(self)
             other.order, other._together = tuple(variables), None
-            for name in ("flat", "keys_in_order", "with_precisions"):
+            for name in ("flat", "keys_in_order", "with_precisions", "optima", "kinds", "steps"):
                 vars(other).pop(name, None)
             # whichever of them are updated, all terms are summed up
             other.summed_terms = self.summed_terms
@@ -253,10 +266,24 @@ class Problem:
         return other
 
     @cached_property
+    def optima(self) -> dict[Variable, Update]:
+        """The update of each global to its optimum: what the terms say, and how that is more than their sum."""
+        found: dict[Variable, Update] = {**self.updates, **self.with_precisions, **self.sequential}
+        terms = self.compiled.zero_terms
+        for variable, zeros in updates_of(tuple(self.updates) if terms else (), terms, self.bound).items():
+            if zeros.terms:
+                found[variable] = Possible(found[variable], zeros)
+        return found
+
+    @cached_property
     def sequential(self) -> dict[Variable, SequentialUpdate]:
         """Updates of vectors whose entries are updated one after another."""
         terms = [term.contraction for term in self.compiled.terms]
-        return {own: SequentialUpdate(own.name, terms) for own in self.updates if own.is_sequential}
+        return {
+            own: SequentialUpdate(own.name, terms, update.natural, at_mode=own in self.point)
+            for own, update in self.updates.items()
+            if own.is_sequential
+        }
 
     @cached_property
     def with_precisions(self) -> dict[Variable, EffectWithPrecision]:
@@ -297,17 +324,6 @@ class Problem:
         return [key for variable in self.order for key in self.keys[variable]]
 
     @cached_property
-    def _families(self) -> dict[Variable, Any]:
-        """What makes the factor of a global variable of its natural parameters, for those that are learnt whole."""
-        return {
-            variable: variable.family.from_natural
-            for variable in self.updates
-            if variable not in self.point
-            and variable not in self._clamped
-            and not isinstance(variable, SharedVariable)
-        }
-
-    @cached_property
     def values_of_terms(self) -> list[TermValue]:
         """What the value of each term is made of."""
         return [self._value_of(number) for number in range(len(self.compiled.terms))]
@@ -335,42 +351,35 @@ class Problem:
             for statistic in variable.family.statistics
         )
 
-    def factor(self, variable: Variable, natural: tuple[Array, ...]) -> Any:
+    @cached_property
+    def kinds(self) -> dict[Variable, KindOfFactor]:
+        """Of each global the kind of its factor."""
+        held = set(self.bound.latent_globals()).difference(self.order)
+        return {own: self._kind_of(own, own in held) for own in (*held, *self.order)}
+
+    def _kind_of(self, variable: Variable, is_held: bool) -> KindOfFactor:
+        known, is_point = self._clamped.get(variable), variable in self.point
+        base = self.base_of(variable) if is_point or known is not None else None
+        own = variable, self.bound, self._active.get(variable), is_held, base
+        if is_point:
+            kind: KindOfFactor = AtMode(*own)
+        elif isinstance(variable, SharedVariable):
+            kind = Shared(*own, self.coordinates)
+        else:
+            kind = KindOfFactor(*own)
+        return kind if known is None else KnownInPart(*own, kind, known, self.coordinates)
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """The updates of the globals, in their order."""
+        return [Step(own, self.optima[own].natural, self.kinds[own].factor) for own in self.order]
+
+    def factor(self, variable: Variable, natural: Statistics) -> Any:
         """Return the factor of a global variable with these natural parameters: a family member, or its mode.
 
         Repetitions that are known are at their values, whatever the natural parameters are there.
         """
-        make = self._families.get(variable)
-        if make is not None:
-            try:
-                return make(natural)
-            except ImproperError:
-                # which says why in terms of the variable
-                return self._factor(variable, natural)
-        known = self._clamped.get(variable)
-        if known is None:
-            return self._factor(variable, natural)
-        if known.are_all:
-            unknown = None
-        elif variable in self.point:
-            # a floor on variances has a place for each repetition
-            unknown = self._factor(variable, known.filled(natural))[~known.is_known]
-        else:
-            unknown = self._factor(variable, known.unknown(natural))
-        return known.factor(variable, unknown, self.coordinates.of(variable))
-
-    def _factor(self, variable: Variable, natural: tuple[Array, ...]) -> Any:
-        try:
-            if variable in self.point:
-                return PointMass.of(variable, variable.mode_of(natural, self.bound.floors.get(variable)))
-            if isinstance(variable, SharedVariable):
-                return variable.factor_of(natural, self.coordinates.of)
-            return variable.family.from_natural(natural)
-        except ImproperError as error:
-            if variable in self.point and is_proper(variable, natural):
-                raise ImproperError(why_no_mode(variable, str(error)), error.is_proper) from error
-            why = why_improper(variable, str(error), self.bound.values_of)
-            raise ImproperError(why, error.is_proper) from error
+        return self.kinds[variable].factor(natural)
 
     def with_known(self, variable: Variable, factor: Any, coordinates: Coordinates | None = None) -> Any:
         """Return a factor, in some coordinates (the problem's), with the repetitions that are known at their values."""
@@ -387,16 +396,10 @@ class Problem:
 
     def update_with_natural(
         self, variable: Variable, arrays: Mapping[Hashable, Array]
-    ) -> tuple[tuple[Array, ...], Any]:
+    ) -> tuple[Statistics, Any]:
         """Return the natural parameters of the optimal factor of a global variable, and that factor."""
-        own = self.with_precisions.get(variable) if variable.has_zeros else None
-        natural = (own or self.updates[variable]).natural(arrays)
-        if variable in self.sequential:
-            at_mode = variable in self.point
-            natural = self.sequential[variable].swept(natural, arrays, at_mode=at_mode)
-        if variable in self._zeros:
-            natural = possible(self._zeros[variable], natural, arrays)
-        return natural, self.factor(variable, natural)
+        natural = self.optima[variable].natural(arrays)
+        return natural, self.kinds[variable].factor(natural)
 
     def statistics(self, variable: Variable, factor: Any) -> Arrays:
         """Return the expected statistics of a factor, by key."""
@@ -419,41 +422,8 @@ class Problem:
             arrays.update(zip(members, expected, strict=False))
 
     def own_entropy(self, variable: Variable, factor: Any) -> float:
-        """Return what a factor alone adds to the objective.
-
-        The entropy with respect to the family's own measure; for a point mass the log of that measure's
-        density, so that the objective is log p(x, theta) with respect to Lebesgue measure. A point that
-        merely starts a factor which is not a point mass has the entropy minus infinity: the first update
-        raises the objective to a number. One that is held while others are updated has none, or these
-        would never settle.
-        """
-        if variable in self.point:
-            # whose measure is mostly flat
-            return (
-                self._log_base(variable, self.statistics(variable, factor))
-                if self.base_terms[variable]
-                else 0.0
-            )
-        learnt, seen = factor.learnt, self._active.get(variable)
-        if learnt is None:
-            return factor.entropy_about_base() if variable in self.order else 0.0
-        if seen is None:
-            entropy = learnt.entropy_about_base()
-        else:
-            entropy = learnt.entropy_of_counted(seen if learnt is factor else seen[~factor.is_known])
-        is_several = isinstance(entropy, np.ndarray) and entropy.ndim
-        own = float(np.add.reduce(entropy, axis=None)) if is_several else float(entropy)
-        if learnt is factor:
-            return own
-        points: Arrays = dict(zip(self.keys[variable], factor.statistics_of_known, strict=True))
-        return own + self._log_base(variable, points)
-
-    def _log_base(self, variable: Variable, arrays: Arrays) -> float:
-        """Return the log density of the family's own measure at points, which is linear in their statistics."""
-        contractions = self.base_terms.get(variable)
-        if contractions is None:
-            contractions = _base_contractions(variable, self.bound)
-        return sum([contraction.value(arrays) for contraction in contractions])
+        """Return what a factor alone adds to the objective; see :meth:`KindOfFactor.entropy`."""
+        return self.kinds[variable].entropy(factor)
 
     def worst_loss(self, q: Mapping[Variable, Any], coefficients: Coefficients) -> float:
         """Return the largest error (nats) that these factors' logits have from the present reference points."""
@@ -509,11 +479,3 @@ def statistics_of(problem: Problem, q: Factors) -> dict[Hashable, Array]:
     for variable, factor in q.items():
         problem.tell(arrays, variable, factor)
     return arrays
-
-
-def _base_contractions(variable: Variable, bound: BoundModel) -> list[Contraction]:
-    contractions = []
-    for term in base_terms_of(variable):
-        factors = [Factor(StatisticKey(op.node.name, op.statistic), op.axes) for op in term.operands]
-        contractions.append(Contraction(term.coefficient, factors, [], term.axes, bound.size))
-    return contractions

@@ -76,7 +76,7 @@ class FitState:
     @property
     def per_row(self) -> float:
         """The divisor of changes of the objective: the weight of all rows, or 1 without rows."""
-        return self.rows.source.total_weight if self.problem.bound.data_plate is not None else 1.0
+        return self.rows.total_weight if self.problem.bound.data_plate is not None else 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,7 +256,7 @@ def slack_of(state: AscentState) -> float:
         # whether the objective fell is for the passes in float64 to tell, with which a fit ends
         return np.inf
     # an error of a logit that is tolerated is one of the objective, times the rows
-    return TOLERATED_LOSS * state.rows.source.total_weight if state.problem.recentrings else 0.0
+    return TOLERATED_LOSS * state.rows.total_weight if state.problem.recentrings else 0.0
 
 
 def updated_from(state: A, updated: A | None = None) -> tuple[A, A, HalfStep]:
@@ -369,9 +369,10 @@ def updated_globals(state: A) -> A:
     """Return the state with each global factor updated in turn, the sums over rows as they are."""
     problem, q, arrays = state.problem, dict(state.q), dict(state.arrays)
     natural: dict[Variable, Statistics] = {}
-    for variable in problem.order:
-        natural[variable], q[variable] = problem.update_with_natural(variable, arrays)
-        problem.tell(arrays, variable, q[variable])
+    for variable, natural_of, factor_of in problem.steps:
+        own = natural[variable] = natural_of(arrays)
+        factor = q[variable] = factor_of(own)
+        problem.tell(arrays, variable, factor)
     objective = state.objective.updated(q, arrays)
     return replaced(state, q=q, arrays=arrays, objective=objective, fell_at="", natural=natural)
 
@@ -411,7 +412,7 @@ def update_locals(state: A, half: HalfStep, batch: int | None = None) -> A:
         found = _looked(state, half.coefficients, batch)
     else:
         found = _completed(state, *moved, {})
-        slack = max(slack, half.loss * state.rows.source.total_weight)
+        slack = max(slack, half.loss * state.rows.total_weight)
     return watched(found, state, half.before, max(slack, half.slack))
 
 

@@ -240,13 +240,20 @@ class BoundModel:
         """Whether the node is repeated over the data plate."""
         return self.data_plate in node.plates
 
+    @cached_property
+    def _latent_apart(self) -> tuple[tuple[Variable, ...], tuple[Variable, ...]]:
+        apart: tuple[list[Variable], list[Variable]] = [], []
+        for variable in self.latent:
+            apart[not self.is_local(variable)].append(variable)
+        return tuple(apart[0]), tuple(apart[1])
+
     def latent_locals(self) -> tuple[Variable, ...]:
         """Return the hidden variables of the rows."""
-        return tuple([variable for variable in self.latent if self.is_local(variable)])
+        return self._latent_apart[0]
 
     def latent_globals(self) -> tuple[Variable, ...]:
         """Return the hidden variables that all rows share."""
-        return tuple([variable for variable in self.latent if not self.is_local(variable)])
+        return self._latent_apart[1]
 
     @property
     def n_rows(self) -> int:

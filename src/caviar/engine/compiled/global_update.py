@@ -19,7 +19,6 @@ from ...numerics.spread import spread
 from ..binding.bound_model import BoundModel
 from ..design.contraction import Evaluation, the_constant
 from ..design.keys import FactorKey, StatisticKey
-from ..local.local_factor import meets_more
 from .in_turn import InTurn, meetings_of
 from .terms import Compiled, GlobalTerm
 
@@ -295,30 +294,6 @@ class GlobalUpdate:
 
 def _of_size(arrays: Mapping[Hashable, Array], term: GlobalTerm) -> dict[Hashable, Array]:
     return {key: np.abs(arrays[key]) for key in term.contraction.keys}
-
-
-def possible(
-    zeros: GlobalUpdate, natural: tuple[Array, ...], arrays: Mapping[Hashable, Array]
-) -> tuple[Array, ...]:
-    """Return natural parameters of labels with minus infinity for those that known probabilities of zero rule out.
-
-    Parameters
-    ----------
-    zeros
-        Update from the terms that count such zeros: labels that meet more of them than another are ruled out.
-    natural
-        Of the labels; of another variable, which meets none, as they are.
-    arrays
-        Expected statistics, and sums over the rows.
-    """
-    if not zeros.terms:
-        return natural
-    if zeros.variable.members:
-        layout: Any = zeros.variable.family
-        return layout.ruled_out(natural, zeros.natural(arrays))
-    (logits,), (met,) = natural, zeros.natural(arrays)
-    excluded = meets_more(met[..., None])
-    return (np.where(excluded[..., 0], -np.inf, logits),)
 
 
 class Linear(NamedTuple):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+from ..._typing import Array, Statistics
 from ...language import Node, Variable
 from ..design.contraction import Contraction, Derivative, Evaluation
 from ..design.features import FeatureTable, Source
@@ -44,6 +45,14 @@ class GlobalTerm(NamedTuple):
         if self.whole is not None and is_of(self.contraction.keys[position], self.owner):
             return self.whole
         return self.contraction
+
+
+class Update(Protocol):
+    """The update of one global factor."""
+
+    def natural(self, arrays: Mapping[Hashable, Array]) -> Statistics:
+        """Return the natural parameters of the optimal factor, from expected statistics and sums over the rows."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

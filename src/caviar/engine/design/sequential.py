@@ -7,7 +7,7 @@ Of known rows H is a multiple of X'X: fitted values are kept instead, and the pr
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -37,10 +37,22 @@ class SequentialUpdate:
         Of the vector.
     terms
         All terms.
+    said
+        Returns what all terms say to the entries with the means that they have.
+    at_mode
+        Whether the entries are points, each at the mode of its distribution.
     """
 
-    def __init__(self, name: str, terms: Sequence[Contraction]) -> None:
+    def __init__(
+        self,
+        name: str,
+        terms: Sequence[Contraction],
+        said: Callable[[Mapping[Hashable, Array]], Statistics],
+        *,
+        at_mode: bool,
+    ) -> None:
         self._key = StatisticKey(name, "x")
+        self._said, self._at_mode = said, at_mode
         self._pairs: list[_Pair] = []
         self._fitted: list[Fitted] = []
         for term in terms:
@@ -54,6 +66,10 @@ class SequentialUpdate:
             # the square of a mean is in the product of an entry with itself, which is not among what others say
             if first is not second:
                 self._pairs.append(_Pair(term, (places[0], places[1])))
+
+    def natural(self, arrays: Mapping[Hashable, Array]) -> Statistics:
+        """Return natural parameters after an update of each entry, the first first."""
+        return self.swept(self._said(arrays), arrays, at_mode=self._at_mode)
 
     def swept(
         self, natural: Statistics, arrays: Mapping[Hashable, Array], *, at_mode: bool = False

@@ -97,7 +97,7 @@ class _Together:
         self._fixed = {key: own for key, own in state.arrays.items() if isinstance(key, SumKey)}
         inside = {number for own in in_products(problem.compiled).values() for number in own}
         terms = [own.contraction for number, own in enumerate(problem.compiled.terms) if number not in inside]
-        terms += [own for variable in problem.order for own in problem.base_terms[variable]]
+        terms += [own for variable in problem.order for own in problem.base_of(variable)]
         self._values = [_value_of(own) for own in terms]
         self._messages: list[tuple[SumKey, Values]] = []
         for number in sorted(inside):

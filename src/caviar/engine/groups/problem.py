@@ -342,7 +342,7 @@ class GroupedProblem:
 
     def _own_entropy(self, variable: Variable, factor: Any, arrays: Mapping[Hashable, Array]) -> Array:
         if variable in self.problem.point:
-            values = [own.kept_along(Axis(self._plate)) for own in self.problem.base_terms[variable]]
+            values = [own.kept_along(Axis(self._plate)) for own in self.problem.base_of(variable)]
             return sum((value(arrays) for value in values if value is not None), np.zeros(self.size))
         return factor.entropy_about_base().reshape(self.size, -1).sum(axis=-1)
 

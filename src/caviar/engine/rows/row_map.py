@@ -124,6 +124,11 @@ class RowMap:
         return min(self.n_batches, len(self.chunks))
 
     @cached_property
+    def total_weight(self) -> float:
+        """Sum of the weights of the rows."""
+        return self.source.total_weight
+
+    @cached_property
     def chunks(self) -> list[Chunk]:
         """The chunks over which local factors are inferred."""
         fewest = max(1, self.n_batches)
@@ -213,12 +218,13 @@ class RowMap:
     def _sum_fixed(self) -> Sums:
         if not self.model.has_static:
             return Sums.zero()
-        source, is_block = self.source, self.source.n_rows <= self.model.block_rows
-        if source.n_rows > 0 and (is_block or source.total_weight == source.n_rows):
-            weights = source.weights(0, min(source.n_rows, self.model.block_rows))
+        source, n_rows = self.source, self.source.n_rows
+        is_block = n_rows <= self.model.block_rows
+        if n_rows > 0 and (is_block or self.total_weight == n_rows):
+            weights = source.weights(0, min(n_rows, self.model.block_rows))
             # whole numbers have the same sum in any order
             if weights is None or (is_block and (weights == np.floor(weights)).all()):
-                counted = self.model.static_of(source.n_rows if weights is None else weights.sum())
+                counted = self.model.static_of(n_rows if weights is None else weights.sum())
                 if counted is not None:
                     return counted
         chunks = self._chunks_at_once
@@ -253,7 +259,7 @@ class RowMap:
 
         Some of their rows must have a weight above zero.
         """
-        scale, nothing = self.source.total_weight / self.weight(chunks), [None] * len(chunks)
+        scale, nothing = self.total_weight / self.weight(chunks), [None] * len(chunks)
         work = InferBlocks(self.model, coefficients, self._found.scratch, keeps=False)
         sums, _ = self.executor.sum(work, self.source, chunks, nothing)
         whole = self.model.with_entropies(sums, coefficients).scaled(scale)

@@ -42,7 +42,7 @@ def settled(basis: Basis, begun: Begun) -> tuple[Begun, float]:
 def better(basis: Basis, elbo: float, moves: Sequence[Callable[[], Start]]) -> Begun | None:
     """Return the end of the first move that exceeds an objective; None if none does."""
     race = Race(basis.row_map, basis.sample, float("inf"), basis.passes)
-    aim = elbo + _BETTER * max(basis.row_map.source.total_weight, 1.0)
+    aim = elbo + _BETTER * max(basis.row_map.total_weight, 1.0)
     for state in _trials(race, list(_begun(basis, moves))):
         own: BatchState | None = state
         for _ in range(_MOST_STRETCHES):

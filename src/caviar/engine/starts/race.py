@@ -309,7 +309,7 @@ class Race:
 
     @property
     def _weight(self) -> float:
-        return max(self.row_map.source.total_weight, 1.0)
+        return max(self.row_map.total_weight, 1.0)
 
     @property
     def n_values(self) -> float:

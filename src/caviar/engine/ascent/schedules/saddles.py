@@ -129,7 +129,7 @@ def beyond_saddle(state: AscentState, least: float, number: int = 0) -> AscentSt
     """
     if not may_have_saddles(state.problem):
         return None
-    if state.problem.factors and not state.rows.source.total_weight > 0:
+    if state.problem.factors and not state.rows.total_weight > 0:
         return None
     try:
         if not state.natural:
@@ -216,9 +216,10 @@ class _Response:
         return np.concatenate(moved)
 
     def _expected_at(self, natural: Array) -> Array:
-        arrays: dict[Hashable, Array] = {}
-        for variable, own in apart(self._problem, self._natural, natural).items():
-            self._problem.tell(arrays, variable, self._problem.factor(variable, own))
+        problem = self._problem
+        arrays, kinds = dict[Hashable, Array](), problem.kinds
+        for variable, own in apart(problem, self._natural, natural).items():
+            problem.tell(arrays, variable, kinds[variable].factor(own))
         return self._expected_of(arrays)
 
     def _expected_of(self, arrays: Mapping[Hashable, Array]) -> Array:
@@ -344,7 +345,7 @@ def _far(state: AscentState, way: Array) -> AscentState:
     Locations move, whatever becomes of their widths; of all others the natural parameters do, no more than half of the
     way to the edge of their domain.
     """
-    fall, step = max(_FALL, _FALL_PER_ROW * state.rows.source.total_weight), 4.0
+    fall, step = max(_FALL, _FALL_PER_ROW * state.rows.total_weight), 4.0
     moves, reached = _moves_of_locations(state, way), state
     directions = apart(state.problem, state.natural, way)
     most = {v: _most(state, v, directions[v]) for v in state.problem.order if v not in moves}

@@ -173,7 +173,7 @@ class Stochastic(Schedule[StochasticState]):
                 return replace(state, status=Status.COLLAPSED)
         if len(state.estimates) < len(weights):
             return state
-        total = state.rows.source.total_weight
+        total = state.rows.total_weight
         estimate = float(np.array(state.estimates) @ weights / total)
         return replace(
             state,

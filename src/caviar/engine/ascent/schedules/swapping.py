@@ -162,7 +162,7 @@ def swapped(state: AscentState, effort: Effort) -> AscentState | None:
         if rows.source.n_rows < state.rows.source.n_rows:
             here = begun = left.climbed(here, _AFTERWARDS)
         while left.number > _LOOKS:
-            found = _higher(here, left, effort.least * rows.source.total_weight)
+            found = _higher(here, left, effort.least * rows.total_weight)
             if found is here:
                 break
             here = found
@@ -246,7 +246,7 @@ class _Trials:
 def _first_that_rises(mixture: Mixture, candidates: Sequence[list[Swap]], left: Passes) -> _Trials:
     """Try swaps from where a mixture is, until one leads higher."""
     here = mixture.state
-    aim = here.elbo + _LEAST * here.rows.source.total_weight
+    aim = here.elbo + _LEAST * here.rows.total_weight
     trials: list[tuple[BatchState, list[Swap]]] = []
     for number, swaps in enumerate(candidates, 1):
         begun = _swapped(mixture, swaps)

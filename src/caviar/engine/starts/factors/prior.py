@@ -12,7 +12,8 @@ from ...._typing import Array
 from ....language import MultivariateNormal, Normal, Variable
 from ...ascent.problem import Problem, statistics_of
 from ...binding.clamped.factor import PointMass
-from ...compiled.global_update import possible, updates_of
+from ...compiled.global_update import updates_of
+from ...compiled.known_zeros import possible
 from ...design.keys import StatisticKey
 
 Start: TypeAlias = tuple[Problem, dict[Variable, Any]]
@@ -48,7 +49,7 @@ def prior_factor(problem: Problem, variable: Variable, arrays: Mapping[Hashable,
         return _broad(problem, variable)
     natural = own_natural(problem, variable, arrays)
     try:
-        factor = problem.factor(variable, natural)
+        factor = problem.kinds[variable].factor(natural)
     except ImproperError:
         return _broad(problem, variable)
     value = factor.value if factor.learnt is None else None

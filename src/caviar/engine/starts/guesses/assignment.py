@@ -225,7 +225,7 @@ def _entropy(
 ) -> Array | float:
     """Return what the factor of each repetition along a plate alone adds to the objective."""
     if factor.learnt is None:
-        own = (contraction.along(Axis(plate), arrays) for contraction in problem.base_terms.get(variable, ()))
+        own = (contraction.along(Axis(plate), arrays) for contraction in problem.base_of(variable))
         return sum((value for value in own if value is not None), 0.0)
     turned = np.moveaxis(factor.entropy_about_base(), variable.batch_plates.index(plate), 0)
     return turned.reshape(len(turned), -1).sum(axis=1)

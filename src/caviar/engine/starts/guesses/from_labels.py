@@ -34,7 +34,8 @@ def from_labels(basis: Basis, guess: Guess) -> Swept:
         for gate in basis.gates
         if gate.factor is None and gate.variable in guess
     }
-    every = Rows(sample.columns, sample.row_weights, sample.n_rows, slice(0, sample.n_rows))
+    n_rows = sample.n_rows
+    every = Rows(sample.columns, sample.row_weights, n_rows, slice(0, n_rows))
     state = _states(basis, local, every)
     for factor in problem.factors:
         (variable, *others) = factor.variables

@@ -122,7 +122,7 @@ def _moments(state: AscentState, member: Member) -> tuple[Array, Any]:
     variable, arrays = member.variable, state.arrays
     if state.problem.bound.is_local(variable):
         key = SumKey((StatisticKey(variable.name, "xx"),), CONSTANT.key)
-        return arrays[key], state.rows.source.total_weight
+        return arrays[key], state.rows.total_weight
     name = "squares" if variable.has_zeros else "xx"
     sizes = tuple(state.problem.bound.sizes[plate] for plate in variable.plates)
     values = arrays[StatisticKey(variable.name, name)]
