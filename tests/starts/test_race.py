@@ -51,7 +51,7 @@ def winner(monkeypatch, scripts, *, passes_are_dear=False, settled=(), is_point=
     starts = [lambda name=name: (problem, {"name": name}) for name in scripts]
     columns = {"x": np.zeros((ROWS, COLUMNS))}
     sample = SimpleNamespace(is_part=False, n_rows=ROWS, columns=columns, row_weights=np.ones(ROWS))
-    row_map = SimpleNamespace(source=SimpleNamespace(total_weight=float(ROWS)))
+    row_map = SimpleNamespace(total_weight=float(ROWS))
     passes, several = trials.Passes(), trials.by_themselves
     basis = SimpleNamespace(sample=sample, row_map=row_map, passes=passes, several=several)
     best = trials.best_of(starts, basis, BEHIND)

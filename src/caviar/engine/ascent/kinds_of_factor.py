@@ -64,7 +64,7 @@ class KindOfFactor:
         Raises
         ------
         ImproperError
-            If there is none, in terms of the variable.
+            If they are not those of a factor; the message says why in terms of the variable.
         """
         try:
             return self.make(natural)
