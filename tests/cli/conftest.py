@@ -2,13 +2,23 @@
 
 import subprocess
 import sys
+from functools import cache
 
 import pytest
+import typer.testing
 from typer.testing import CliRunner
 
 import caviar as cv
 from caviar.cli.app import app
 from caviar.data import write_table
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_made_once():
+    """Make the commands of the application once; the runner of Typer makes them again for every line."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", cache(typer.testing._get_command))
+        yield
 
 
 @pytest.fixture(scope="session")
