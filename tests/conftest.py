@@ -56,7 +56,8 @@ def turn_to_compile() -> IO[str] | None:
         return None
     import fcntl
 
-    lock = Path(tempfile.gettempdir(), f"caviar-tests-{run}").open("a+", encoding="utf-8")
+    # open until the collection has ended
+    lock = Path(tempfile.gettempdir(), f"caviar-tests-{run}").open("a+", encoding="utf-8")  # noqa: SIM115
     fcntl.flock(lock, fcntl.LOCK_EX)
     lock.seek(0)
     if not lock.read():
