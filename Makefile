@@ -109,7 +109,7 @@ wait $$types; status=$$?; echo "==> pyright"; cat "$$found"; \
 [ $$tests = 0 ] || { echo "make $@: failed at: $(1)" >&2; exit 1; }
 endef
 
-# Types of the benchmarks, a sixth of all, are checked by make lint and make test-all.
+# Types of the benchmarks are checked by make lint and make test-all.
 test: style
 	$(call beside_pyright,pytest,$(PYTEST),src tests/architecture tests/typing)
 
