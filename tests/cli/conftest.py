@@ -15,7 +15,7 @@ from caviar.cli.app import app
 from caviar.data import write_table
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def commands_made_once():
     """Make the commands of the application once; the runner of Typer makes them again for every line."""
     with pytest.MonkeyPatch.context() as patch:
@@ -23,7 +23,7 @@ def commands_made_once():
         yield
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def one_database():
     """Open one database of DuckDB in `make test`, with a connection for each table: to open it takes 15 ms."""
     if thinning.is_whole:
