@@ -2,9 +2,12 @@
 
 import gc
 import os
+import sys
+import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 from unittest.mock import patch
 
 import pytest
@@ -32,8 +35,35 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
         os.environ.setdefault(name, "1")
     thinning.is_whole = "not slow" not in config.option.markexpr
+    if turn := turn_to_compile():
+        config.stash[TURN] = turn
     # the collection only adds objects, thousands of them
     gc.disable()
+
+
+TURN = pytest.StashKey[IO[str]]()
+
+
+def turn_to_compile() -> IO[str] | None:
+    """In a folder without compiled tests let one process collect before the others; return the lock that it holds.
+
+    The others find compiled what they would have compiled at the same time: the tests, the library and its dependencies
+    take most of a minute.
+    """
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    is_compiled = any((Path(__file__).parent / "oracles" / "__pycache__").glob("*.pyc"))
+    if run is None or is_compiled or sys.dont_write_bytecode or os.name != "posix":
+        return None
+    import fcntl
+
+    # open until the collection has ended
+    lock = Path(tempfile.gettempdir(), f"caviar-tests-{run}").open("a+", encoding="utf-8")  # noqa: SIM115
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    lock.seek(0)
+    if not lock.read():
+        return lock
+    lock.close()
+    return None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -42,11 +72,15 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
     return [own for own in (yield) if not isinstance(own, DoctestModule)]
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Leave what the collection made out of every later search for garbage, and make these searches few.
 
     A search every 700 objects, as Python has it, takes a tenth of the processor time of fits with few rows.
     """
+    if turn := session.config.stash.get(TURN, None):
+        turn.write("compiled")
+        os.unlink(turn.name)
+        turn.close()
     gc.enable()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)

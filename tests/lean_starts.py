@@ -22,6 +22,7 @@ FOLDERS = (
     "diagnostics",
     "edges",
     "kit",
+    "names",
     "oracles",
     "plot",
     "posterior",

@@ -83,5 +83,6 @@ def test_importing_caviar_takes_less_than_15_ms():
     assert seconds_to_import("caviar", 8) < 0.015
 
 
+@pytest.mark.slow
 def test_importing_caviar_is_quick():
     assert seconds_to_import("caviar", 3) < 0.3 * seconds_to_import("sklearn.mixture", 1)

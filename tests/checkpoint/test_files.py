@@ -69,7 +69,7 @@ def refusal(path):
 
 def test_a_truncated_file_is_refused(standing):
     whole = standing.read_bytes()
-    for length in range(0, len(whole), amount(388, 97)):
+    for length in range(0, len(whole), amount(1_552, 97)):
         standing.write_bytes(whole[:length])
         message = refusal(standing)
         assert str(standing) in message

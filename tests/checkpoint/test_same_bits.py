@@ -106,6 +106,7 @@ def far_clusters(rng: np.random.Generator, n: int) -> np.ndarray:
     return rng.normal(0, 1e-3, (n, 2)) + 1e4 * rng.integers(0, 3, (n, 1)) * np.array([1.0, -0.5])
 
 
+@pytest.mark.slow
 @pytest.mark.thinned(4)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_reference_points_that_moved_are_kept(schedule, tmp_path, monkeypatch):

@@ -75,6 +75,7 @@ def test_the_checkpoint_of_another_command_is_an_error_in_words(run, eruptions, 
 SEARCH = ("--columns", "waiting", "-k", "auto", "--seed", 3, "--quiet", "--json")
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_search_interrupted_before_its_first_end_says_what_was_kept_and_how_it_goes_on(
     run, eruptions, tmp_path, monkeypatch
 ):

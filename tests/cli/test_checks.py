@@ -125,6 +125,7 @@ def test_posteriors_of_stated_models_pass(run, stated, name):
     assert [own["name"] for own in document["checks"]] == ["ascent", "stationarity", "saddle", "elbo"]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", ["categories", "binary"])  # the others are looked at more closely below
 def test_the_model_is_that_of_the_fit(run, folder, saved, seen, kind):
     done = run("check", saved(kind), folder / FITS[kind][0], "--rows", 40, "--json", "--seed", 3)

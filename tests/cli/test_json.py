@@ -49,7 +49,7 @@ def told(run, *arguments):
     return document
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("kind", [pytest.param("mixture", marks=pytest.mark.slow), *list(FITS)[1:]])
 def test_every_command_tells_its_result_as_json(run, folder, kind):
     table = FITS[kind][0]

@@ -25,6 +25,7 @@ KINDS = {
 }
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fit_of_the_command_line_is_that_of_a_frame(run, tmp_path, monkeypatch, kind):
     monkeypatch.chdir(tmp_path)

@@ -152,6 +152,7 @@ def test_stop_words_and_rare_words_are_chosen(run, corpus, tmp_path):
             assert json.loads(result.stdout)["words"] == words
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("n_documents", "words"), [(19, 19), (20, 0)])
 def test_few_documents_keep_the_words_of_one_document(run, tmp_path, n_documents, words):
     letters = [chr(ord("a") + number) * 3 for number in range(n_documents)]
@@ -286,6 +287,7 @@ def test_what_cannot_be_compared_is_refused(run, corpus, options, words):
     assert words in result.stderr
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize("where", [["counts.csv"], ["counts.npz", "--vocabulary", "words.txt"]])
 def test_columns_of_words_are_found_by_name(run, corpus, monkeypatch, tmp_path, where):

@@ -132,7 +132,10 @@ def test_the_version_is_printed(run):
     [
         ("duckdb", ["fit", "{csv}"], '"duckdb>=1.3" "pyarrow>=17"'),
         ("pyarrow", ["fit", "{csv}"], '"duckdb>=1.3" "pyarrow>=17"'),
-        ("matplotlib.figure", ["demo", "--output-dir", "out"], '"matplotlib>=3.9"'),
+        pytest.param(
+            *("matplotlib.figure", ["demo", "--output-dir", "out"], '"matplotlib>=3.9"'),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_missing_package_is_named(run, eruptions, tmp_path, monkeypatch, module, arguments, packages):

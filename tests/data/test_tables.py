@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from thinning import amount
 
 from caviar import DataError, ParameterError
 from caviar.data import category_query, indicator_query, read_table, write_table
@@ -140,7 +141,7 @@ def test_queries_keep_the_order_of_rows(csv, tmp_path):
     ]
     with duckdb.connect() as connection:
         for query in queries:
-            for _ in range(60):
+            for _ in range(amount(12, 60)):
                 assert connection.sql(query).to_arrow_table()["a"].to_pylist() == list("0123456")
 
 

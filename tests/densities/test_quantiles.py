@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
+from thinning import amount
 
 import caviar as cv
 
@@ -42,6 +43,7 @@ def test_the_quantile_is_where_the_distribution_function_crosses(mixture, p):
     assert 1 - mixture.cdf(most) <= (1 - p) * (1 + 1e-9) + 1e-15
 
 
+@settings(max_examples=amount(30, 100))
 @given(mixture=lines(), p=st.floats(0.001, 0.999))
 def test_quantiles_of_the_mirrored_mixture_are_mirrored(mixture, p):
     mirrored = replace(mixture, locations=-mixture.locations)

@@ -28,7 +28,7 @@ def assert_same_sums(found, expected):
         assert_allclose(found.entropies[factor], entropy, rtol=1e-11, atol=1e-11 * N)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("name", ON_DEVICES)
 def test_a_pass_gives_the_same_sums(name, weighted):
@@ -88,6 +88,7 @@ def test_weights_and_restarts():
     assert_allclose(there.restart_elbos, here.restart_elbos, rtol=1e-10)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(
     "schedule", [cv.Incremental(4), cv.Stochastic(100)], ids=["incremental", "stochastic"]

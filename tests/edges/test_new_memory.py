@@ -32,6 +32,7 @@ FIT = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator")
 def test_a_fit_like_one_before_needs_next_to_no_new_pages():
     ran = subprocess.run(

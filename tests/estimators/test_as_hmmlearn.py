@@ -11,6 +11,8 @@ from scipy import stats
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 HEAVY = 1e10
 INITIAL = np.array([0.6, 0.4])
 TRANSITION = np.array([[0.7, 0.3], [0.4, 0.6]])

@@ -227,6 +227,7 @@ def test_a_large_table_is_searched_on_a_subsample_and_judged_on_all_rows(monkeyp
     np.testing.assert_allclose(mixture.posterior_.elbo_at({}, {"x": X}), mixture.elbo_, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_prior_does_not_change_with_the_number(faithful):
     given = cv.BayesianGaussianMixture(2, weight_concentration_prior=1.0, random_state=0).fit(FAITHFUL)
     assert faithful.weight_concentration_prior_ == 1.0
@@ -370,6 +371,7 @@ def test_a_narrow_cluster_inside_a_wide_one_is_cut_out():
     assert found(X).n_components_ == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("distance", "is_made"), [(12.0, False), (0.0, True)])
 def test_starts_of_a_split_that_a_cut_makes_clear_are_left_out(monkeypatch, distance, is_made):
     """They cost more than all cuts together."""

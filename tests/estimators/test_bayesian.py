@@ -7,6 +7,8 @@ from sklearn.mixture import BayesianGaussianMixture as Reference
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 FAITHFUL = cv.datasets.load_faithful().values
 
 

@@ -13,6 +13,8 @@ import caviar as cv
 
 from .evidence import normal_wishart
 
+pytestmark = pytest.mark.first_guess
+
 FAITHFUL = cv.datasets.load_faithful().values
 
 

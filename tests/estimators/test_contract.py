@@ -38,7 +38,7 @@ class LabelledWhereKnown(cv.GaussianMixture):
 
 
 @pytest.mark.usefixtures("figures_of_factors")
-@pytest.mark.thinned(24)
+@pytest.mark.thinned(36)
 @parametrize_with_checks(
     [
         cv.GaussianMixture(),

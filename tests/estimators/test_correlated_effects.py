@@ -6,6 +6,8 @@ import pytest
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 
 def table():
     """Return 240 binary outcomes of 40 groups, whose slopes of p vary most."""

@@ -7,6 +7,8 @@ import pytest
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 DATES = pd.to_datetime(pd.Series(["2020-01-01", "2020-02-01", None] * 10))
 TABLE = pd.DataFrame({"y": np.random.default_rng(0).normal(size=30), "day": DATES, "since": DATES - DATES[0]})
 

@@ -7,6 +7,8 @@ from scipy.stats import gamma, multivariate_normal
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 FAITHFUL = cv.datasets.load_faithful()
 X = FAITHFUL.values[::4]
 FITS = {

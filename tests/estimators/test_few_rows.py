@@ -5,6 +5,8 @@ import pytest
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 FITS = {
     "bayesian": lambda k: cv.BayesianGaussianMixture(k, random_state=0),
     "mixed": lambda k: cv.MixedMixture(k, random_state=0),

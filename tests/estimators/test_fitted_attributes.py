@@ -9,6 +9,8 @@ from sklearn.base import clone
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 FAITHFUL = cv.datasets.load_faithful().values
 SHIFT = np.array([1.0, 0.0])
 COUNTS = np.random.default_rng(0).poisson(2.0, (20, 6))

@@ -6,6 +6,8 @@ from scipy.stats import multivariate_normal
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 FAITHFUL = cv.datasets.load_faithful().values
 
 

@@ -12,6 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 LENGTHS = [30, 1, 49]
 PATH = np.arange(80) // 10 % 2
 EMISSIONS = ("gaussian", "categorical", "poisson")
@@ -450,7 +452,7 @@ class EachRowASequence(cv.HiddenMarkovModel):
         return rows, np.ones(len(rows), dtype=int)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(12)
 @pytest.mark.filterwarnings(
     "ignore:.*max_iter passes:sklearn.exceptions.ConvergenceWarning",
     "ignore::sklearn.exceptions.SkipTestWarning",
@@ -460,6 +462,7 @@ def test_scikit_learns_checks_pass(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 def test_the_number_of_states_is_found_with_transitions_of_a_dirichlet_process():
     """Weights of all states are then another family than those of the mixtures that moves are proposed by."""
     rng = np.random.default_rng(0)

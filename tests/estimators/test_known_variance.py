@@ -5,6 +5,8 @@ import pytest
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 ROWS = np.array([-2.1, -1.7, -2.4, 0.3, 2.2, 1.9, 2.8])
 
 

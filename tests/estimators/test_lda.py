@@ -24,7 +24,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.thinned(16)
+@pytest.mark.thinned(24)
 # incremental updates depend on which documents are together in a batch, so weights are not repetitions before the end
 @parametrize_with_checks(
     [

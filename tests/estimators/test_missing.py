@@ -6,6 +6,8 @@ from scipy.stats import multivariate_normal
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 FAITHFUL = cv.datasets.load_faithful().values
 RNG = np.random.default_rng(0)
 HOLES = np.where(RNG.random(FAITHFUL.shape) < 0.2, np.nan, FAITHFUL)

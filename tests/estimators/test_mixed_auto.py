@@ -6,6 +6,8 @@ from scipy import stats
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 
 def clusters(n_rows, seed=0, *, shift=8.0):
     """Return rows of three clusters: in two a number differs, in two the category does."""

@@ -18,6 +18,8 @@ from caviar.estimators.mixed_models.columns import Rows
 from caviar.estimators.mixed_models.design import Encoding
 from caviar.estimators.mixed_models.formula import read
 
+pytestmark = pytest.mark.first_guess
+
 pytest.importorskip("formulaic")
 
 

@@ -561,6 +561,7 @@ def test_models_are_compared_by_their_evidence(sleep) -> None:
         cv.compare({"one": apart, "other": cv.MixedModel("days ~ 1 + (1 | subject)").fit(SLEEP)}, SLEEP)
 
 
+@pytest.mark.slow
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("offset", [100.0, 1e5])
 def test_slopes_of_groups_do_not_depend_on_where_their_column_is_measured_from(

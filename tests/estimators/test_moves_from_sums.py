@@ -77,6 +77,7 @@ def test_splits_of_some_components_are_those_among_all():
     np.testing.assert_allclose(alone.share, real.share, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_components_that_did_not_change_are_not_cut_again(monkeypatch):
     cut, found = [], Mixture.cuts
 
@@ -105,6 +106,7 @@ def test_a_merge_and_a_deletion_gain_what_the_fit_after_them_tells():
     assert max(deleted[best.taken], deleted[best.into]) <= best.gain + 1e-6
 
 
+@pytest.mark.slow
 def test_a_move_that_cannot_win_is_given_up_early():
     X = clusters(3, 60)
     iterations = []

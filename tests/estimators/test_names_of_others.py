@@ -7,6 +7,8 @@ from sklearn.exceptions import NotFittedError
 import caviar as cv
 from caviar._words_of_others import _OF_FITS
 
+pytestmark = pytest.mark.first_guess
+
 ESTIMATORS = [
     cv.BayesianGaussianMixture,
     cv.GaussianMixture,

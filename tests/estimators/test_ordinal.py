@@ -11,6 +11,8 @@ from scipy.special import log_ndtr, ndtr
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 LEVELS = ("poor", "fair", "good", "great")
 
 

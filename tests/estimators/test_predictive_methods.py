@@ -10,6 +10,8 @@ from sklearn.preprocessing import StandardScaler
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 FAITHFUL = cv.datasets.load_faithful().values
 STRUCTURES = ["full", "tied", "diag", "spherical", "unit"]
 

@@ -14,6 +14,8 @@ from caviar.estimators import _gaussian, _restated
 from caviar.fitting.model import Model
 from caviar.language.structure import constants_of
 
+pytestmark = pytest.mark.first_guess
+
 X = cv.datasets.load_faithful().values
 ESTIMATORS: dict[str, tuple[type, dict[str, Any]]] = {
     "joint": (cv.BayesianGaussianMixture, {}),

@@ -7,6 +7,8 @@ import pytest
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 FAITHFUL = cv.datasets.load_faithful().values
 
 

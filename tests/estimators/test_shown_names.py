@@ -6,6 +6,8 @@ import pytest
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 mpl.use("Agg")
 
 FAITHFUL = cv.datasets.load_faithful()

@@ -10,6 +10,8 @@ import xarray as xr
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 FAITHFUL = cv.datasets.load_faithful().values
 GAPS = np.where(np.random.default_rng(0).random(FAITHFUL.shape) < 0.05, np.nan, FAITHFUL)
 STRUCTURES = ["full", "tied", "diag", "spherical", "unit"]

@@ -8,6 +8,8 @@ from sklearn.base import clone
 
 import caviar as cv
 
+pytestmark = pytest.mark.first_guess
+
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
 

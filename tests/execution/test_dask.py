@@ -13,6 +13,7 @@ import pytest
 from invariants.registry import CASES
 from invariants.test_steps_that_change import TIME, controlled, switching
 from sklearn.base import clone
+from thinning import amount
 
 import caviar as cv
 from caviar.engine.ascent.status import Status
@@ -38,7 +39,7 @@ def _settle(fit, *arguments, **keywords):
 def test_linear_response_has_the_bits_of_threads(client, name):
     case = CASES[name]
     data = case.draw(np.random.default_rng(0), N)
-    posterior = _settle(case.fit, data, max_iter=20)
+    posterior = _settle(case.fit, data, max_iter=amount(4, 20))
     problem, rows = posterior._evaluator.bind(data)
     factors = {own: posterior[own] for own in posterior}
     executors = (rows.executor, dask.DaskExecutor(client))
@@ -285,7 +286,7 @@ def test_small_data_stay_here(monkeypatch: pytest.MonkeyPatch):
 def test_a_scheduler_that_cannot_be_reached_is_told_with_small_data_too():
     with pytest.raises(cv.ClusterError, match="no scheduler answers"):
         cv.models.gaussian_mixture(2, 2).fit(
-            {"x": np.zeros((500, 2))}, executor=cv.DaskExecutor("tcp://127.0.0.1:1", timeout=0.5)
+            {"x": np.zeros((500, 2))}, executor=cv.DaskExecutor("tcp://127.0.0.1:1", timeout=0.1)
         )
 
 

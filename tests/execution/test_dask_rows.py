@@ -100,7 +100,7 @@ CONTAINERS = {
 }
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("is_persisted", [True, False])
 def test_the_bits_of_arrays(client, rows, container, is_persisted):

@@ -63,7 +63,7 @@ MORE = {
 }
 
 
-@pytest.mark.thinned(6)
+@pytest.mark.thinned(10)
 @pytest.mark.parametrize("name", [*CASES, *MORE])
 def test_work_that_was_sent_gives_the_same_bits(name):
     for work, source, chunks, carried in works_of({**CASES, **MORE}[name], 300).values():

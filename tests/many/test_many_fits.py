@@ -73,6 +73,7 @@ def test_a_group_in_a_batch_ends_where_a_fit_of_it_ends(case: str) -> None:
         np.testing.assert_allclose(*weights, rtol=1e-3)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("gap", [4.0, 2.0])
 @pytest.mark.parametrize("case", ["joint", "likelihood"])
 def test_groups_end_before_a_step_that_is_foreseen_to_gain_nothing(

@@ -82,6 +82,15 @@ def test_a_pass_is_that_of_literal_loops(way: str, eta: float | np.ndarray) -> N
     np.testing.assert_allclose(topics.of_topics, topics.of_words.sum(axis=0), rtol=1e-6)
 
 
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_loops_are_given_places_of_one_type_whatever_the_matrix_has(kind: type) -> None:
+    """They would be compiled once more for another type, which takes a second or two."""
+    counts = documents(np.random.default_rng(0))
+    counts.indices, counts.indptr = counts.indices.astype(kind), counts.indptr.astype(kind)
+    for block in engine._blocks(counts, np.ones(counts.shape[0]), 3):
+        assert {own.dtype for own in (block.words, block.places, block.starts)} == {np.dtype(np.intp)}
+
+
 @pytest.mark.usefixtures("way")
 def test_blocks_are_updated_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = documents(np.random.default_rng(0), 40)

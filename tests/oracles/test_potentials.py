@@ -174,6 +174,7 @@ def test_what_a_table_cannot_hold_is_refused_with_what_to_give():
     np.testing.assert_allclose(told["z"].probabilities, [[1.0, 0.0]], atol=1e-200)
 
 
+@pytest.mark.slow
 @pytest.mark.starts_of_users
 def test_clusters_on_a_grid_start_where_many_starts_from_the_prior_lead():
     """Clustered by probabilities, not their roots, six of six starts ended 1 to 7 nats lower."""

@@ -49,6 +49,7 @@ def test_the_list_of_names_is_that_of_the_package():
     assert not re.search(r"\| *\|$|\| (dict|str|tuple|list)\(", listed, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_what_is_shown_is_what_has_the_name(package):
     """Functions and classes have docstrings in which no markup of Sphinx is left; no module covers a function."""
     for name in SHOWN:

@@ -349,7 +349,7 @@ def a_fixed_component():
     }
 
 
-@pytest.mark.parametrize("case", [indicators, a_fixed_component])
+@pytest.mark.parametrize("case", [pytest.param(indicators, marks=pytest.mark.slow), a_fixed_component])
 def test_few_draws_are_weighed_one_after_another_for_figures_shown_by_default(case, monkeypatch):
     """They would take minutes after a fit of a tenth of a second; and the same ones are not weighed twice."""
     made, one = [], log_joints.log_joint_at

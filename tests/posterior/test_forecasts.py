@@ -60,6 +60,7 @@ def test_groups_that_were_seen_are_as_they_were() -> None:
     np.testing.assert_allclose(fits[1]["m"].variance[:5], fits[0]["m"].variance, rtol=1e-5)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     "settings", [{"schedule": cv.Incremental(2)}, {"executor": 2}, {"schedule": cv.Stochastic(8)}], ids=str
 )
@@ -377,7 +378,7 @@ def test_student_noise_of_two_degrees_of_freedom_or_fewer_is_predicted_with_an_i
     told = posterior.predict({})["y"]
     assert np.isinf(told.sd).all()
     assert np.isfinite(told.mean).all()
-    draws = posterior.sample(100_000, seed=1)
+    draws = posterior.sample(amount(20_000, 100_000), seed=1)
     y = draws["mu"] + rng.standard_t(draws["nu"]) / np.sqrt(draws["tau"])
     for level in (0.5, 0.9, 0.98):
         low, high = told.interval(level)

@@ -131,7 +131,7 @@ def test_intervals_are_called_what_they_are(uncertainty, remark, beside_points, 
 def test_exact_intervals_hold_what_they_say_and_those_of_mean_field_less():
     """On data of the model itself, by the quantile of the true mean under q, from many data sets."""
     rng, inside = np.random.default_rng(0), {True: [], False: []}
-    for _ in range(amount(200, 400)):
+    for _ in range(amount(100, 400)):
         precision = rng.gamma(2.0) / 2
         m = rng.normal(0, (0.1 * precision) ** -0.5)
         data = {"x": rng.normal(m, precision**-0.5, 3)}

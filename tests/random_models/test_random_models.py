@@ -218,6 +218,7 @@ def test_the_elbo_of_a_conjugate_pair_is_the_evidence(pair: str, seed: int, n_ro
     assert model.fit({"x": x}).elbo == pytest.approx(exact, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @examples(50)
 @given(models())
 def test_what_a_posterior_gives(drawn: Drawn):

@@ -42,6 +42,7 @@ def effects(rng: np.random.Generator) -> tuple[cv.Model, dict[str, Any]]:
     return cv.Model(y), {"one": of_a, "other": of_b, "y": values}
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("tol", [1e-5, 1e-8])
 @pytest.mark.parametrize("case", [overlapping, categories, effects])

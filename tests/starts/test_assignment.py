@@ -108,6 +108,7 @@ def test_a_wide_prior_takes_the_far_cluster(basis_of, wide, narrow):
         assert (found == np.repeat([1 - far, far], 20)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("size", [3, 8])
 def test_states_are_told_apart_by_their_steps(basis_of, size):

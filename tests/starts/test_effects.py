@@ -66,6 +66,7 @@ def drawn(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return rng.standard_normal((N_ROWS, N_COLUMNS)), effects
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("case", "unit"),
     [
@@ -134,6 +135,7 @@ def shrunk(unit: float, rng: np.random.Generator) -> tuple[cv.Model, dict[str, A
     return cv.Model(y), {"X": X, "y": unit * (X @ slopes + rng.standard_normal(N_ROWS))}, {"w": unit * slopes}
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("factors", [None, "apart"])
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3, 1e5])
 @pytest.mark.parametrize("case", [grouped, grouped_about_a_mean, shrunk])

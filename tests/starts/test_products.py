@@ -232,6 +232,7 @@ def turning_states(seed, unit, share_seen=1.0, n_rows=120):
     return states, unit * x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "unit", "share_seen"),
     [

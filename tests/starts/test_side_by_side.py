@@ -118,6 +118,7 @@ def _both(batches, fit):
     return together, n_batches, fit()
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("accelerate", [True, False])
 @pytest.mark.parametrize("make", MODELS)
 def test_each_start_ends_where_it_ends_by_itself(make, accelerate, batches):
@@ -157,6 +158,7 @@ def test_rows_of_ended_starts_are_looked_at_no_further(accelerate, batches, monk
         assert looked_at[-1] < len(made)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("make", MODELS)
 def test_plain_iterations_are_those_of_a_fit_by_itself(make, weighted, batches):
@@ -191,6 +193,7 @@ def _leaves_of_known_parents():
     return x, n, cv.Normal("noise", 0.0, 1.0, plates=row)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_leaf_of_known_parents_alone_is_no_part_of_a_batch(number, batches):
     rng = np.random.default_rng(3)

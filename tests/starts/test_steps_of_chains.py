@@ -96,6 +96,7 @@ def test_no_part_of_a_trend_stays_at_its_prior_in_large_units() -> None:
     assert found.elbo == pytest.approx(best.elbo, abs=1e-3)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     "case",
     [pytest.param(moved_by_inputs, marks=pytest.mark.slow), coefficients_in_time, seen_vectors],

@@ -1,6 +1,7 @@
 """Labels whose categories known numbers tell apart also race from the priors, where more than labels is hidden."""
 
 import numpy as np
+import pytest
 
 import caviar as cv
 
@@ -16,6 +17,7 @@ def excess_of_zeros(counts):
     return cv.Model(cv.Poisson("count", rate, plates=(row, column)))
 
 
+@pytest.mark.slow
 def test_counts_with_too_many_zeros_begin_where_positive_ones_are_there():
     """It ended 17,700 nats lower: what is hidden beside guessed labels was drawn, and the labels followed the draw."""
     rng = np.random.default_rng(0)

@@ -51,6 +51,7 @@ def ends_of_starts(X, **arguments):
     return fit.elbo / len(X)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::caviar.CaviarWarning")
 def test_clear_clusters_are_found():
     X, labels = grid(10_500)

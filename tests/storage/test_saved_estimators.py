@@ -107,7 +107,7 @@ def test_every_attribute_and_parameter_comes_back(fitted, tmp_path):
             np.testing.assert_array_equal(getattr(loaded, name), value, err_msg=name)
 
 
-@pytest.mark.thinned(5)
+@pytest.mark.thinned(8)
 def test_the_posterior_comes_back(fitted, tmp_path):
     estimator, X = fitted
     estimator.save(tmp_path / "m.caviar")

@@ -52,6 +52,7 @@ def categories():
 CASES = {own.__name__: own for own in (gaussian, weighted, missing, far_apart, categories)}
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("passes", [1, 2, 3])
 @pytest.mark.parametrize("n", [2, 5])
 @pytest.mark.parametrize("name", CASES)

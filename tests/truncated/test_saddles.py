@@ -49,6 +49,7 @@ def eigenvalues(monkeypatch) -> list[float]:
     return found
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("n", [3, 5])
 @pytest.mark.parametrize("schedule", ["batch", cv.Incremental(3)])
 def test_one_pass_has_all_responsibilities(schedule, n, dense_passes, eigenvalues):

@@ -301,6 +301,8 @@ def _blocks(counts: Any, weights: Array, n_topics: int) -> Iterator[_Block]:
         a, b = int(starts[first]), int(starts[last])
         owners = np.repeat(np.arange(last - first), np.diff(starts[first : last + 1]))
         words, places = np.unique(counts.indices[a:b], return_inverse=True)
+        # of one type, whichever the matrix has: loops are compiled for each type that comes
+        words, own_starts = words.astype(np.intp), (starts[first : last + 1] - a).astype(np.intp)
         own, each = counts.data[a:b].astype(np.float32), np.arange(b - a)
         weight, ones = weights[first:last].astype(np.float32)[owners], np.minimum(own, 1.0)
         weighted = ones * np.minimum(weight, 1.0)
@@ -312,7 +314,7 @@ def _blocks(counts: Any, weights: Array, n_topics: int) -> Iterator[_Block]:
             None if (ones == 1.0).all() else ones,
             None if (weighted == 1.0).all() else weighted,
             owners,
-            starts[first : last + 1] - a,
+            own_starts,
             own,
             own * weight,
             csr_array((own, (owners, each)), shape=(last - first, b - a)),
