@@ -2,7 +2,7 @@
 #
 #   make demo        the guided tour: fits real data and writes what it shows to demo-output/
 #   make test        all that a change must pass: ruff, pyright, import-linter, pytest; ends with the ten slowest tests
-#   make test-all    the same with the slow tests, every case of the tests of which it runs a part, and types of benchmarks
+#   make test-all    the same with the slow tests, and with every case of the tests of which it runs a part
 #   make lint        only ruff, pyright and import-linter
 #   make docs        the documentation as HTML, in site/
 #   make examples    run the scripts of examples/ and the code of the documentation anew: outputs and pictures
@@ -97,11 +97,10 @@ style: $(VENV)/.installed-test
 lint: style
 	$(call step,pyright,$(BIN)/pyright --threads $(WORKERS))
 
-# $(call beside_pyright,what it is,command,folders): a step with pyright beside it, of these folders or of all that
-# pyproject.toml names. It takes the cores that tests leave idle, and needs a quarter less of them with one thread. It
-# tells what it found at the end.
+# $(call beside_pyright,what it is,command): a step with pyright beside it, which takes the cores that tests leave idle
+# and needs a quarter less of them with one thread. It tells what it found at the end.
 define beside_pyright
-@found=$$(mktemp) && { $(BIN)/pyright $(3) >"$$found" 2>&1 & types=$$!; }; \
+@found=$$(mktemp) && { $(BIN)/pyright >"$$found" 2>&1 & types=$$!; }; \
 trap 'kill $$types 2>/dev/null; rm -f "$$found"' EXIT; trap 'exit 130' INT TERM; \
 echo "==> $(1), and pyright beside it"; $(2); tests=$$?; \
 wait $$types; status=$$?; echo "==> pyright"; cat "$$found"; \
@@ -109,9 +108,8 @@ wait $$types; status=$$?; echo "==> pyright"; cat "$$found"; \
 [ $$tests = 0 ] || { echo "make $@: failed at: $(1)" >&2; exit 1; }
 endef
 
-# Types of the benchmarks are checked by make lint and make test-all.
 test: style
-	$(call beside_pyright,pytest,$(PYTEST),src tests/architecture tests/typing)
+	$(call beside_pyright,pytest,$(PYTEST))
 
 test-all: style $(VENV)/.installed-docs $(VENV)/axe.min.js $(VENV)/.has-torch
 	$(call beside_pyright,pytest with the slow tests,$(PYTEST) -m "")
