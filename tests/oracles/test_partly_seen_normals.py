@@ -256,3 +256,38 @@ def test_known_arrays_may_have_their_plates_in_another_order(kind):
         model = cv.Model(cv.CensoredNormal("y", 0.0, 1.0, censored=turned, plates=plates))
         exact = np.where(beside.swapaxes(1, 2), norm.logsf(y), norm.logpdf(y)).sum()
     assert model.fit({"y": y, "beside": beside}).elbo == pytest.approx(exact, rel=1e-12)
+
+
+def few(n=10, precision=0.1):
+    """Return ten values between 0 and 3, and a fit in which mean and precision of all values are unknown."""
+    x = np.random.default_rng(0).normal(1.0, 1.0, 60)
+    y = x[(x > 0.0) & (x < 3.0)][:n]
+    leaf = cv.TruncatedNormal(
+        "y", cv.Normal("mu", 0.0, precision), cv.Gamma("tau", 1.0, 1.0), lower=0.0, upper=3.0, plates=OBS
+    )
+    return y, cv.Model(leaf).fit({"y": y})
+
+
+@pytest.mark.slow
+def test_a_long_tail_has_a_finite_deviation_where_the_prior_has_one():
+    """A draw makes up an eighth of the variance, which said that it is infinite."""
+    y, posterior = few()
+    mu, tau = np.meshgrid(np.linspace(-25, 25, 2001), np.exp(np.linspace(-12, 4, 400)), indexing="ij")
+    sd = tau**-0.5
+    window = logsumexp([norm.logcdf((3.0 - mu) / sd), norm.logcdf(-mu / sd)], axis=0, b=[[[1.0]], [[-1.0]]])
+    above = logsumexp([norm.logsf(-mu / sd), norm.logsf((3.0 - mu) / sd)], axis=0, b=[[[1.0]], [[-1.0]]])
+    joint = norm.logpdf(mu, 0.0, 10**0.5) - tau + np.log(tau) - len(y) * np.where(mu < 1.5, above, window)
+    joint = joint + norm.logpdf(y[:, None, None], mu, sd).sum(axis=0)
+    weights = np.exp(joint - logsumexp(joint))
+    mean = (weights * mu).sum()
+    exact = np.sqrt((weights * mu**2).sum() - mean**2)
+    assert posterior.mean("mu") == pytest.approx(mean, abs=0.1 * exact)
+    assert posterior.sd("mu") == pytest.approx(exact, rel=0.1)
+    assert "mu: single values of a long tail decide" in posterior.summary().remark
+
+
+def test_figures_of_a_second_fit_of_one_statement():
+    """Its structure is that of the first fit, without the values of its constants."""
+    for precision in (0.1, 1e-4):
+        _, posterior = few(precision=precision)
+        assert posterior.sd("mu") > 0.3

@@ -271,7 +271,7 @@ class BoundModel:
     @property
     def has_links(self) -> bool:
         """Whether some observed variable has a link."""
-        arguments = (own.arguments.values() for own in self.observed)
+        arguments = (own.stated.values() for own in self.observed)
         return any(isinstance(argument, Link) for each in arguments for argument in each)
 
     @cached_property

@@ -246,7 +246,8 @@ class GivenByRows(GivenByPasses):
             Of each known variable, by name, with an axis of the values before all others.
         """
         n = len(next(iter(statistics.values()))[0])
-        with self._session():
+        # at values that are far away the data are impossible to double precision
+        with self._session(), np.errstate(all="ignore"):
             found = [
                 self._at({name: tuple(part[number] for part in own) for name, own in statistics.items()})
                 for number in range(n)

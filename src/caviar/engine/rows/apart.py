@@ -161,7 +161,9 @@ class DerivedApart:
 def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: bool) -> LocalState:
     """Return the natural parameters of every local factor that is not known yet, and keep their statistics.
 
-    Rows that are settled stay as they are; once half of a block is, the sweeps go on with the others.
+    The first sweep begins with factors of labels alone: beside sizes at their prior and large globals these would
+    exclude what a row has, and then tell the sizes nothing. Rows that are settled stay as they are; once half of a
+    block is, the sweeps go on with the others.
 
     Parameters
     ----------
@@ -178,7 +180,8 @@ def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: b
             inference.factor.infer(expected)
             natural[inference.factor.key], work.state[inference.factor.key] = found, expected
         return natural
-    natural, moves = _swept(unknown, work)
+    first = sorted(unknown, key=lambda own: len(own.factor.labels) != len(own.factor.variables))
+    natural, moves = _swept(first, work)
     part, own, where = work, natural, np.arange(work.rows.n_rows)
     for _ in range(COLD_SWEEPS - 1):
         if not moves.any():

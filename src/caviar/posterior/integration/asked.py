@@ -27,7 +27,7 @@ from ..prediction import OverPrecisions, over_precisions
 from ..shared_factors import Factored
 from ..uncertainty.known import Corrected, Source, Tell, Uncertainty, Widths
 from ..uncertainty.pending import Pending
-from .at_once import MOST_NUMBERS, integral_of, means_of, separating_of
+from .at_once import MOST_NUMBERS, integral_of, means_of, of_light_tails, separating_of
 from .doubts import doubt_of, doubt_of_series, drawn_if_better
 from .fits_at_values import TO_A_FIXED_POINT, arguments_of, fits_at_values
 from .integrated import IntegratedPosterior
@@ -170,7 +170,7 @@ class Integrates(Factored):
             elif not (at_any_cost and given.is_available):
                 return None
         integral = integral_of_fits(fit._factors, given, names).beside(fit._factors, self._factors)
-        return Integrated.of(integral, self._factors)
+        return Integrated.of(integral, self._factors, of_light_tails(problem, names))
 
     def _beside(self, pending: Pending, response: Any, corrected: Corrected) -> Integrated | None:
         """Return better figures than those to second order where these hold; None if there are none.
@@ -250,7 +250,11 @@ class Integrates(Factored):
             return None
         given = kind(self._state(problem, row_map), names)
         integral = integral_of(self._factors, given, names)
-        return None if integral is None else Integrated.of(integral, self._factors)
+        return (
+            None
+            if integral is None
+            else Integrated.of(integral, self._factors, of_light_tails(problem, names))
+        )
 
     def _profiled(self, names: Sequence[str], pending: Pending) -> Integrated | None:
         with suppress(ModelError, np.linalg.LinAlgError):
@@ -265,7 +269,8 @@ class Integrates(Factored):
         response = self._responding(
             pending.data, pending.sample_weight, bound=pending.bound, is_whole=not pending.left_out
         )
-        return Integrated.of(integral, self._factors).at_least(response.widths(pending.left_out))
+        found = Integrated.of(integral, self._factors, of_light_tails(problem, names))
+        return found.at_least(response.widths(pending.left_out))
 
     def _bound(self, pending: Pending) -> tuple[Problem, RowMap]:
         """Return the problem of the fit, and the map over its rows."""

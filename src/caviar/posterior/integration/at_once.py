@@ -23,7 +23,9 @@ from ..._typing import Array
 from ...engine.ascent.problem import Problem
 from ...engine.evaluation.given_by_passes import Fits, GivenByRows
 from ...engine.response.given import Given
+from ...engine.starts.factors.prior import own_natural
 from ...families._transforms import SpreadsAndCorrelations
+from ...language import Variable
 from ...numerics.randomness import generator
 from ..evidence.coordinates import Coordinates
 from ..evidence.student import Student
@@ -130,6 +132,23 @@ def _normal(problem: Problem) -> frozenset[str]:
         for own in problem.order
         if all(not kind.constrains for member in own.members or (own,) for kind in member.family.transforms)
     )
+
+
+def of_light_tails(problem: Problem, names: Collection[str]) -> frozenset[str]:
+    """Return the globals whose prior is known and has a finite variance, so that their posterior has one, too."""
+    found = set()
+    for own in problem.order:
+        if (
+            own.name not in names
+            or problem.bound.is_flat(own)
+            or any(isinstance(n, Variable) for n in own.parents)
+        ):
+            continue
+        prior = own.family.from_natural(own_natural(problem, own, {}))
+        sds = [part.sd for part in prior.entry_marginals((0.05, 0.95))]
+        if all(sd is not None and np.isfinite(sd).all() for sd in sds):
+            found.add(own.name)
+    return frozenset(found)
 
 
 def integral_of(
