@@ -76,11 +76,11 @@ if TYPE_CHECKING:
     from .language.constants import Constant
     from .language.discrete import Bernoulli, Categorical, Multinomial, Poisson
     from .language.frequencies import Frequencies
-    from .language.half_normals import HalfNormal
     from .language.linear_gaussian_chains import LinearGaussianChain
     from .language.links import exp, logistic, probit
     from .language.negative_binomial import NegativeBinomial
     from .language.nodes import Data
+    from .language.nonnegative import Exponential, HalfNormal
     from .language.normal_gammas import MultivariateNormalGamma, NormalGamma, TiedNormalGamma
     from .language.normal_wisharts import NormalWishart, TiedNormalWishart
     from .language.normals import MultivariateNormal, Normal
@@ -133,7 +133,7 @@ _NAMES = {
     ".language.constants": ("Constant",),
     ".language.discrete": ("Bernoulli", "Categorical", "Multinomial", "Poisson"),
     ".language.frequencies": ("Frequencies",),
-    ".language.half_normals": ("HalfNormal",),
+    ".language.nonnegative": ("Exponential", "HalfNormal"),
     ".language.linear_gaussian_chains": ("LinearGaussianChain",),
     ".language.links": ("exp", "logistic", "probit"),
     ".language.binomial": ("Binomial",),
@@ -192,6 +192,7 @@ __all__ = [
     "Diagnosis",
     "Dirichlet",
     "Evidence",
+    "Exponential",
     "FallingElboWarning",
     "FittedAttributeError",
     "Frequencies",

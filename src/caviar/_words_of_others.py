@@ -17,7 +17,6 @@ INSTEAD = {
     "HalfCauchy": _A_PRECISION,
     "HalfStudentT": _A_PRECISION,
     "InverseGamma": _A_PRECISION,
-    "Exponential": "it is Gamma(name, 1, rate)",
     "ChiSquared": "it is Gamma(name, df / 2, 0.5)",
     "LogNormal": "take logarithms of the values, and state a Normal",
     "Lognormal": "take logarithms of the values, and state a Normal",
@@ -125,6 +124,10 @@ _KEYWORDS: dict[str, dict[str, str]] = {
         **dict.fromkeys(("sd", "sigma", "scale"), "give covariance= of all entries, or precision="),
     },
     "HalfNormal": dict.fromkeys(("sigma", "sd", "scale"), "give precision=, which is 1 / sigma**2"),
+    "Exponential": {
+        **dict.fromkeys(("lam", "lambda_"), "its name is rate="),
+        **dict.fromkeys(("scale", "mean"), "give rate=, which is 1 / scale"),
+    },
     "Gamma": {
         "alpha": "its name is shape=",
         "concentration": "its name is shape=",

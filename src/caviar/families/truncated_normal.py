@@ -23,6 +23,9 @@ _EXPONENTIAL_BELOW = -2.0
 """Location (in standard deviations) below which draws come from an exponential, of which at least 80% are kept."""
 _EXPONENTIAL_ALONE = -1e4
 """Location below which quantiles are those of an exponential, to eight digits."""
+_FARTHEST = 1e6
+"""Standard deviations below zero that a location is at the most: exponential distributions have theirs there, and
+moments that are exact to 12 digits."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,6 +79,11 @@ class TruncatedNormal(ExponentialFamily):
         """Return the distributions with natural parameters (precision * location, -precision / 2)."""
         linear, quadratic = natural
         precision = -2.0 * quadratic
+        if not np.logical_and.reduce(precision > 0, axis=None):
+            # without a square it is exponential
+            least = np.square(np.minimum(linear, 0.0) / _FARTHEST)
+            precision = np.where(precision == 0, least, precision)
+            natural = linear, -0.5 * precision
         good = (precision > 0) & np.isfinite(linear + precision)
         if not np.logical_and.reduce(good, axis=None):
             expectation = "the precision must be positive and finite, and the location finite"
@@ -84,6 +92,18 @@ class TruncatedNormal(ExponentialFamily):
         if precision.shape != location.shape:
             precision = np.broadcast_to(precision, location.shape)
         return cls._trusted(location=location, precision=precision, natural=natural)
+
+    @classmethod
+    def exponential(cls, rate: ArrayLike) -> Self:
+        """Return exponential distributions with this rate, which is positive, to 12 digits.
+
+        Examples
+        --------
+        >>> TruncatedNormal.exponential([0.5, 4.0]).mean
+        array([2.  , 0.25])
+        """
+        own = as_value(rate)
+        return cls.from_natural((-own, np.zeros_like(own)))
 
     @classmethod
     def statistics_of(cls, value: ArrayLike) -> Statistics:

@@ -11,11 +11,11 @@ from .constants import Constant
 from .discrete import Bernoulli, Categorical, Multinomial, Poisson
 from .factors import with_factors
 from .frequencies import Frequencies
-from .half_normals import HalfNormal
 from .linear_gaussian_chains import LinearGaussianChain
 from .links import exp, logistic, probit
 from .negative_binomial import NegativeBinomial
 from .nodes import Data, Indexed, Label, Node, Part, SecondLabel
+from .nonnegative import Exponential, HalfNormal, Nonnegative
 from .normal_gammas import NormalGamma
 from .normal_wisharts import NormalWishart
 from .normals import MultivariateNormal, Normal
@@ -54,6 +54,7 @@ __all__ = [
     "Data",
     "Diagonal",
     "Dirichlet",
+    "Exponential",
     "Frequencies",
     "Gamma",
     "HalfNormal",
@@ -67,6 +68,7 @@ __all__ = [
     "MultivariateNormal",
     "NegativeBinomial",
     "Node",
+    "Nonnegative",
     "Normal",
     "NormalGamma",
     "NormalWishart",

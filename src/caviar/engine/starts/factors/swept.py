@@ -9,7 +9,7 @@ import numpy as np
 
 from ...._errors import ImproperError
 from ...._typing import Array
-from ....language import HalfNormal, MultivariateNormal, Normal, Slot, SparseVector, Variable
+from ....language import MultivariateNormal, Nonnegative, Normal, Slot, SparseVector, Variable
 from ...ascent.problem import Problem, statistics_of
 from ...binding.coordinates import refuse_far_priors
 from ...design.keys import StatisticKey
@@ -168,7 +168,7 @@ def _have_one_each(mean: Slot, precision: Slot) -> bool:
 
 def _is_added(problem: Problem, variable: Variable) -> bool:
     """Whether a location is added to others, or multiplied: each is found given the others."""
-    return isinstance(variable, Normal | MultivariateNormal | HalfNormal | SparseVector) and any(
+    return isinstance(variable, Normal | MultivariateNormal | Nonnegative | SparseVector) and any(
         slot.role.adds_up
         for node in problem.bound.nodes
         if isinstance(node, Variable) and variable in set(node.parents)
@@ -181,7 +181,7 @@ def _is_settled(before: Array, after: Array) -> bool:
 
 
 def _is_no_location(variable: Variable) -> bool:
-    if variable.has_zeros or isinstance(variable, HalfNormal):
+    if variable.has_zeros or isinstance(variable, Nonnegative):
         return False
     return not any(slot.role.moves for slot in variable.slots.values())
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...._errors import ImproperError
 from ...._typing import Array
-from ....language import Gamma, HalfNormal, MultivariateNormal, Normal, SparseVector, Variable, Wishart
+from ....language import Gamma, MultivariateNormal, Nonnegative, Normal, SparseVector, Variable, Wishart
 from ...ascent.problem import Problem
 from ...ascent.state import begin
 from ...binding.clamped.factor import PointMass
@@ -93,7 +93,7 @@ def _with_levels(
 
 
 def _is_location(variable: Variable) -> bool:
-    return isinstance(variable, Normal | MultivariateNormal | HalfNormal)
+    return isinstance(variable, Normal | MultivariateNormal | Nonnegative)
 
 
 def _every_learnt_precision(problem: Problem) -> dict[Variable, list[Variable]]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from ....language import Constant, HalfNormal, LinearGaussianChain, Variable
+from ....language import Constant, LinearGaussianChain, Nonnegative, Variable
 from ....numerics.simple_structure import simple_turn
 from ...ascent.problem import Problem
 from .columns import Setting
@@ -57,7 +57,7 @@ def _scores(
         own = low_rank(table.values, table.seen, table.weights, table.size, units, rng)
         if table.product.other.variable.has_zeros:
             own = _simple(own)
-        if isinstance(variable, HalfNormal):
+        if isinstance(variable, Nonnegative):
             own = _not_negative(own)
         strengths = np.square(own.loadings).mean(axis=0)
         n_rows, n_columns = table.values.shape

@@ -9,13 +9,14 @@ from typing import Any
 from ....language import (
     Bernoulli,
     Constant,
-    HalfNormal,
+    Exponential,
     Indexed,
     Label,
     LinearGaussianChain,
     Link,
     MultivariateNormal,
     Node,
+    Nonnegative,
     Normal,
     Part,
     Plate,
@@ -28,7 +29,7 @@ from ...ascent.problem import Problem
 from ...local.family import FamilyFactor
 from ...local.gated import SwitchedFactor
 
-_LOCATIONS = (Normal, MultivariateNormal, HalfNormal, SparseVector, LinearGaussianChain)
+_LOCATIONS = (Normal, MultivariateNormal, Nonnegative, SparseVector, LinearGaussianChain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,10 +138,14 @@ def _side(problem: Problem, leaf: Variable, operand: Any) -> Side | None:
 
 def _variance(problem: Problem, location: Variable) -> float | None:
     """Return the prior variance of an entry of a location, if that is known."""
-    slot = None if isinstance(location, LinearGaussianChain) else location.slots.get("precision")
+    name = "rate" if isinstance(location, Exponential) else "precision"
+    slot = None if isinstance(location, LinearGaussianChain) else location.slots.get(name)
     if slot is None or slot.index is not None or not isinstance(slot.node, Constant):
         return None
     precision = problem.bound.values_of(slot.node)
+    if isinstance(location, Exponential):
+        # the mean square
+        return float(2 / precision.mean() ** 2)
     if slot.role.rank == 2:
         precision = precision.diagonal(axis1=-2, axis2=-1)
     return float(1 / precision.mean()) if precision.mean() > 0 else None

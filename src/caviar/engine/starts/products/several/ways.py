@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import brentq, linear_sum_assignment
 
 from ....._typing import Array
-from .....language import HalfNormal, Normal, Plate, Variable
+from .....language import Nonnegative, Normal, Plate, Variable
 from .....language.algebra import Addend
 from ..columns import Setting, sampled_values
 from ..residuals import residuals
@@ -86,13 +86,13 @@ def _blocks(setting: Setting, leaf: Normal) -> list[_Block]:
 
 
 def _is_number(variable: Variable) -> bool:
-    return isinstance(variable, Normal | HalfNormal)
+    return isinstance(variable, Normal | Nonnegative)
 
 
 def _way(side: Side) -> tuple[object, ...]:
     """Return along what a number is repeated, and how it is chosen there."""
     plates = tuple(sorted(plate.name for plate in side.variable.plates))
-    return plates, "" if side.index is None else side.index.name, isinstance(side.variable, HalfNormal)
+    return plates, "" if side.index is None else side.index.name, isinstance(side.variable, Nonnegative)
 
 
 def _cells(setting: Setting, block: _Block, values: Array, plates: Sequence[Plate]) -> Cells | None:
@@ -113,7 +113,7 @@ def _cells(setting: Setting, block: _Block, values: Array, plates: Sequence[Plat
         left,
         weights[seen],
         _wide_enough([side.variance for side in sides], float(np.square(left).mean())),
-        [isinstance(side.variable, HalfNormal) for side in sides],
+        [isinstance(side.variable, Nonnegative) for side in sides],
     )
 
 

@@ -1,4 +1,4 @@
-"""Numbers that are not negative, with a Normal prior cut off at zero: where a Gamma would have no update."""
+"""Numbers that are not negative, for sums and products in the mean of a Normal, where a Gamma has no update."""
 
 from __future__ import annotations
 
@@ -20,7 +20,18 @@ _SQUARE_OF_MEAN = 2.0 / np.pi
 """Of the size of a standard Normal number."""
 
 
-class HalfNormal(Variable):
+class Nonnegative(Variable):
+    """A number that is not negative, with a truncated Normal as its factor."""
+
+    letters: ClassVar = {"x": "", "xx": ""}
+    is_anchored = True
+
+    def problem_with(self, value: AnyArray) -> str:
+        """Return what is wrong with numbers that are negative."""
+        return "" if np.all(value >= 0) else f"must not be negative; its smallest value is {value.min()}"
+
+
+class HalfNormal(Nonnegative):
     r"""A nonnegative number with a half-Normal distribution.
 
     .. math::
@@ -60,13 +71,11 @@ class HalfNormal(Variable):
     """
 
     family = families.TruncatedNormal
-    letters: ClassVar = {"x": "", "xx": ""}
     density = template(
         (-1 / 2, "precision.x self.xx"),
         (1 / 2, "precision.log_x"),
         (float(np.log(2.0)) - LOG_2PI / 2, ""),
     )
-    is_anchored = True
 
     def __init__(self, name: str, precision: Expression, *, plates: Plates = ()) -> None:
         self._state(name, plates, {"precision": (precision, PRECISION)}, dimension=1)
@@ -84,6 +93,55 @@ class HalfNormal(Variable):
         square = slots.inverse("precision")[0]
         return np.sqrt(_SQUARE_OF_MEAN * square), (1.0 - _SQUARE_OF_MEAN) * square
 
-    def problem_with(self, value: AnyArray) -> str:
-        """Return what is wrong with numbers that are negative."""
-        return "" if np.all(value >= 0) else f"must not be negative; its smallest value is {value.min()}"
+
+class Exponential(Nonnegative):
+    r"""A nonnegative number with an exponential distribution.
+
+    .. math::
+        \log p(x) = -\lambda x + \log\lambda, \qquad x \ge 0
+
+    It may occur in sums and products in the mean of a Normal, like a :class:`HalfNormal`. Compared with that, more
+    numbers are near zero, and large ones are less unlikely. Its factor is a truncated Normal. Use a :class:`Gamma` of
+    shape 1 for a precision or a rate.
+
+    Parameters
+    ----------
+    name
+        Name of the variable and of its factor in the posterior, unique within the model.
+    rate
+        Rate, the inverse of the mean: a number, an array, a Gamma, or a product of these.
+    plates
+        Plates along which the variable is repeated.
+
+    Notes
+    -----
+    Source: Schmidt, Winther and Hansen, "Bayesian non-negative matrix factorization" (2009).
+
+    Examples
+    --------
+    A delay that is added to a known duration, observed with noise:
+
+    >>> import caviar as cv
+    >>> obs = cv.Plate("obs")
+    >>> delay = cv.Exponential("delay", rate=0.5)
+    >>> y = cv.Normal("y", 3.0 + delay, 4.0, plates=obs)
+    >>> posterior = cv.Model(y).fit({"y": [3.4, 2.6, 3.5, 3.1]})
+    >>> print(posterior["delay"].mean.round(3))
+    0.249
+    """
+
+    family = families.TruncatedNormal
+    density = template((-1.0, "rate.x self.x"), (1.0, "rate.log_x"))
+
+    def __init__(self, name: str, rate: Expression, *, plates: Plates = ()) -> None:
+        self._state(name, plates, {"rate": (rate, PRECISION)}, dimension=1)
+        self._refuse_zero("rate", "nothing")
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.TruncatedNormal:
+        """Return the distribution with this rate."""
+        return families.TruncatedNormal.exponential(slots["rate"])
+
+    def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
+        """Return mean and variance."""
+        first, second = slots.inverse("rate")
+        return first, 2.0 * second - np.square(first)
