@@ -17,7 +17,7 @@ from ...schedule import Ascent, AscentAround
 from ...state import AscentState, at_natural, joined
 from .chains import TurnedChain
 from .groups import Group, Member, Shrunk, groups_of, shrunk_of
-from .rotation import BRIEF, EXACT, Side, best_rotation, best_scales
+from .rotation import BRIEF, EXACT, Side, best_rotation, best_scales, foreseen
 from .sides import sides_of
 from .sparse_priors import SparsePriors, sparse_priors_of
 
@@ -32,8 +32,11 @@ _NEAR = 0.3
 _NEAR_OF_CHAINS = 0.03
 """Nats a row of a step below which chains turn: turned earlier, states fall silent that the data would need yet."""
 
-_SHARE_OF_CHAINS = 0.5
-"""Of what the last step gained, that a turn of a chain must promise: mostly it gains twice that, for another pass."""
+_SHARE_OF_CHAINS = 0.3
+"""Of what the last step gained, that is foreseen of a turn of a chain before it is searched for.
+
+Mostly a turn gains twice what it promises, for another pass.
+"""
 
 _STILL = 0.01
 """Change of the logarithm of a precision in a step below which it stays where it is."""
@@ -90,9 +93,9 @@ class Expanded(AscentAround[A]):
             sides = sides_of(state, group)
             if sides is None:
                 continue
-            turn, gain = _best(group, sides)
-            if group.has_chain and not gain > _SHARE_OF_CHAINS * gained:
+            if group.has_chain and not foreseen(sides) > _SHARE_OF_CHAINS * gained:
                 continue
+            turn, gain = _best(group, sides)
             promised += gain
             try:
                 _turn(state.problem, group, sides, turn, naturals, arrays)

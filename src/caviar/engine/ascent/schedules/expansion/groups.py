@@ -202,7 +202,7 @@ def _is_hidden(problem: Problem, variable: Variable) -> bool:
     own = problem.bound.of(variable)
     if problem.bound.is_known(variable) or variable.members or problem.coordinates.of(variable) is not None:
         return False
-    return all(known is None for known in (own.clamped, own.prior, own.active, own.entries))
+    return own.clamped is None and own.prior is None and own.active is None and own.entries is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,10 +265,12 @@ def shrunk_of(problem: Problem) -> list[Shrunk]:
     for variable in problem.order:
         if not isinstance(variable, Normal | MultivariateNormal) or variable in problem.point:
             continue
-        relevance = _relevance(problem, variable) if is_free(problem, variable) else None
-        if relevance is not None and relevance.plates and variable.value_rank:
+        relevance = _relevance(problem, variable)
+        if relevance is None or not is_free(problem, variable):
+            continue
+        if relevance.plates and variable.value_rank:
             found.append(Shrunk(variable, relevance, True))
-        elif relevance is not None and not variable.value_rank and relevance.plates in ((), variable.plates):
+        elif not variable.value_rank and relevance.plates in ((), variable.plates):
             found.append(Shrunk(variable, relevance, bool(relevance.plates)))
     return found
 

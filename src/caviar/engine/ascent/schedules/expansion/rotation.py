@@ -147,6 +147,30 @@ def best_rotation(sides: Sequence[Side], effort: Effort = EXACT) -> Array:
     return turn
 
 
+def foreseen(sides: Sequence[Side]) -> float:
+    """Return about what the best rotation gains, by slope and curvature where nothing is turned."""
+    units = _units(sides)
+    slope = _slope(sides, np.eye(len(units)))[1]
+    return 0.5 * float(np.sum(np.square(slope * units)))
+
+
+def _slope(sides: Sequence[Side], turn: Array) -> tuple[float, Any]:
+    """Return the objective after a turn, and its derivative by the entries of R."""
+    sign, log_det = np.linalg.slogdet(turn)
+    if sign <= 0 or not np.isfinite(log_det):
+        return -np.inf, np.zeros_like(turn)
+    dual: Any = np.linalg.inv(turn).T
+    volume = float(sum((-1 if own.is_dual else 1) * float(np.mean(own.count)) for own in sides))
+    total: float = volume * float(log_det)
+    slope: Any = volume * dual
+    for own in sides:
+        value, by_own = own.value(dual if own.is_dual else turn)
+        total += value
+        # of the inverse transpose: d R^-T = -R^-T dR' R^-T
+        slope = slope + (-dual @ by_own.T @ dual if own.is_dual else by_own)
+    return total, slope
+
+
 def _searched_rotation(sides: Sequence[Side], options: Mapping[str, float]) -> Array | None:
     """Return a better R than the identity, (K, K), or None.
 
@@ -155,21 +179,9 @@ def _searched_rotation(sides: Sequence[Side], options: Mapping[str, float]) -> A
     """
     units = _units(sides)
     size = len(units)
-    volume = float(sum((-1 if own.is_dual else 1) * float(np.mean(own.count)) for own in sides))
 
     def loss(flat: Array) -> tuple[float, Any]:
-        turn = np.eye(size) + flat.reshape(size, size) * units
-        sign, log_det = np.linalg.slogdet(turn)
-        if sign <= 0 or not np.isfinite(log_det):
-            return np.inf, np.zeros_like(flat)
-        dual: Any = np.linalg.inv(turn).T
-        total: float = volume * float(log_det)
-        slope: Any = volume * dual
-        for own in sides:
-            value, by_own = own.value(dual if own.is_dual else turn)
-            total += value
-            # of the inverse transpose: d R^-T = -R^-T dR' R^-T
-            slope = slope + (-dual @ by_own.T @ dual if own.is_dual else by_own)
+        total, slope = _slope(sides, np.eye(size) + flat.reshape(size, size) * units)
         return -total, -(slope * units).ravel()
 
     found = _searched(loss, np.zeros(size * size), options)
