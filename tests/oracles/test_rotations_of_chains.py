@@ -135,9 +135,15 @@ def _states(model, data, **arguments):
     return seen, posterior
 
 
+def _sides(state, group):
+    found = sides_of(state, group)
+    assert found is not None
+    return found
+
+
 def _turned_by(state, group, turn):
     naturals, arrays = dict(state.natural), dict(state.arrays)
-    _turn(state.problem, group, sides_of(state, group), turn, naturals, arrays)
+    _turn(state.problem, group, _sides(state, group), turn, naturals, arrays)
     found = at_natural(state, joined(state.problem, naturals))
     assert found is not None
     return found
@@ -153,7 +159,7 @@ def test_a_turn_gains_what_it_promises_and_more(kind):
     schedule, state = seen[1]
     (group,) = schedule.groups
     assert {own.variable.name for own in group.members} == {"w", "s0"}
-    turn, gain = _best(group, sides_of(state, group))
+    turn, gain = _best(group, _sides(state, group))
     assert gain > 0.01
     assert _turned_by(state, group, turn).elbo - state.elbo > gain - 1e-8
 
@@ -167,7 +173,7 @@ def test_the_objective_rises_with_a_turn_as_it_is_said_to(kind):
     for _ in range(60):
         # states and what follows from them at their optimum: the objective then rises by what the turn itself does
         state = _turned_by(state, group, np.eye(3))
-    sides = sides_of(state, group)
+    sides = _sides(state, group)
     rng = np.random.default_rng(1)
     for _ in range(3):
         way, step = rng.normal(size=(3, 3)), 1e-4
@@ -188,7 +194,7 @@ def test_ends_are_the_same_and_nothing_moves_there(kind, monkeypatch):
     assert np.all(np.diff(found.elbo_trace) > -1e-7)
     schedule, state = seen[-1]
     (group,) = schedule.groups
-    assert 0 <= _best(group, sides_of(state, group))[1] < 1e-3
+    assert 0 <= _best(group, _sides(state, group))[1] < 1e-3
     assert 0 <= schedule.step(state).elbo - state.elbo + 1e-9 < 1e-3
     monkeypatch.setattr(expanded, "_NEAR_OF_CHAINS", 0.0)
     plain = model.fit(data, seed=0, max_iter=3000, tol=1e-9)
