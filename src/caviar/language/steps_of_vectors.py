@@ -144,8 +144,7 @@ def _changing(
     is_chosen = isinstance(transition, Indexed)
     node = transition.node if isinstance(transition, Indexed) else transition
     is_hidden = isinstance(node, Variable)
-    if isinstance(node, MultivariateNormal):
-        _check_last_plate(name, node)
+    _check_last_plate(name, node)
     if not (is_hidden or isinstance(noise_precision, Diagonal) or isinstance(_node_of(weights), Variable)):
         return _matrices(name, transition, noise_precision, weights, of_inputs)
     along: dict[str, Plate] = {}
@@ -170,14 +169,12 @@ def _changing(
     )
 
 
-def _check_last_plate(name: str, rows: MultivariateNormal) -> None:
+def _check_last_plate(name: str, rows: Any) -> None:
     """Raise an error if the last plate of the rows of several transitions is not as long as they are."""
-    size, plates = rows.dimension, rows.plates
-    if plates and plates[-1].size != size:
-        chosen = ", ".join(plate.name for plate in plates if plate.size not in (size, None))
+    if isinstance(rows, MultivariateNormal) and rows.plates and rows.plates[-1].size != rows.dimension:
         raise PlateError(
-            f"'transition' of LinearGaussianChain '{name}' needs a plate of size {size}, the length of a state, as the "
-            f"last plate of '{rows.name}', whose repetitions are the rows: plates=({chosen}, entry); got {plates!r}"
+            f"'transition' of LinearGaussianChain '{name}' needs a plate of size {rows.dimension}, the length of a "
+            f"state, as the last plate of '{rows.name}', behind those that something chooses from; got {rows.plates!r}"
         )
 
 

@@ -93,14 +93,14 @@ class Expanded(AscentAround[A]):
             sides = sides_of(state, group)
             if sides is None:
                 continue
-            if group.has_chain and not foreseen(sides) > _SHARE_OF_CHAINS * gained:
-                continue
-            turn, gain = _best(group, sides)
-            promised += gain
             try:
+                if group.has_chain and not foreseen(sides) > _SHARE_OF_CHAINS * gained:
+                    continue
+                turn, gain = _best(group, sides)
                 _turn(state.problem, group, sides, turn, naturals, arrays)
             except (ImproperError, np.linalg.LinAlgError):
                 return None
+            promised += gain
         if not promised > _SHARE * max(gained, 0.0):
             return None
         return at_natural(state, joined(state.problem, naturals))
