@@ -135,7 +135,7 @@ def test_transitions_that_a_label_chooses_need_their_rows_last(in_order):
     own = tuple(plates[name] for name in in_order)
     transition = cv.MultivariateNormal("A", np.zeros(2), np.eye(2), plates=own)
     z = cv.Categorical("z", np.full(3, 1 / 3), plates=TIME)
-    with pytest.raises(cv.PlateError, match="needs a plate of size 2.*the last plate of 'A', behind"):
+    with pytest.raises(cv.PlateError, match=r"needs a plate of size 2.*the last plate of 'A', behind"):
         chain(transition=transition[z])
     right = cv.MultivariateNormal("A", np.zeros(2), np.eye(2), plates=(plates["mode"], plates["entry"]))
     assert chain(transition=right[z]).dimension == 2

@@ -141,10 +141,8 @@ def _changing(
     of_inputs: dict[str, tuple[Any, Any]],
 ) -> StepsOfVectors:
     """Return the arguments of steps that differ: labels choose them, or they are known for each step."""
-    is_chosen = isinstance(transition, Indexed)
-    node = transition.node if isinstance(transition, Indexed) else transition
-    is_hidden = isinstance(node, Variable)
-    _check_last_plate(name, node)
+    is_hidden = isinstance(_node_of(transition), Variable)
+    _check_last_plate(name, _node_of(transition))
     if not (is_hidden or isinstance(noise_precision, Diagonal) or isinstance(_node_of(weights), Variable)):
         return _matrices(name, transition, noise_precision, weights, of_inputs)
     along: dict[str, Plate] = {}
@@ -158,7 +156,7 @@ def _changing(
             "input_weights": (_settled(weights, along["input_weights"]), WEIGHTS_OF_INPUTS),
         }
     own = () if weights is None else OF_OWN_INPUTS
-    keeps = not is_chosen and not is_hidden
+    keeps = not isinstance(transition, Indexed) and not is_hidden
     density = RESIDUALS_BY_ROW if keeps else PRODUCTS_BY_ROW
     return StepsOfVectors(
         {**arguments, **of_inputs},
