@@ -127,3 +127,15 @@ def test_rows_have_no_predictive_density_but_draws():
     with pytest.raises(cv.ModelError, match="LinearGaussianChain 's' depend on their neighbours"):
         posterior.log_predictive({"x": [0.0, 1.0, 0.5]})
     assert posterior.predictive({"time": 7}, n_draws=2, seed=0)["x"].shape == (2, 7)
+
+
+@pytest.mark.parametrize("in_order", [("mode",), ("entry", "mode")])
+def test_transitions_that_a_label_chooses_need_their_rows_last(in_order):
+    plates = {"mode": cv.Plate("mode", 3), "entry": cv.Plate("entry", 2)}
+    own = tuple(plates[name] for name in in_order)
+    transition = cv.MultivariateNormal("A", np.zeros(2), np.eye(2), plates=own)
+    z = cv.Categorical("z", np.full(3, 1 / 3), plates=TIME)
+    with pytest.raises(cv.PlateError, match=r"needs a plate of size 2.*the last plate of 'A', behind"):
+        chain(transition=transition[z])
+    right = cv.MultivariateNormal("A", np.zeros(2), np.eye(2), plates=(plates["mode"], plates["entry"]))
+    assert chain(transition=right[z]).dimension == 2

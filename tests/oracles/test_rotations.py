@@ -7,10 +7,11 @@ from scipy.special import digamma
 
 import caviar as cv
 from caviar.engine.ascent.schedules.expansion import sparse_priors
-from caviar.engine.ascent.schedules.expansion.expanded import Expanded, _best, _sides_of, _turn
+from caviar.engine.ascent.schedules.expansion.expanded import Expanded, _best, _turn
 from caviar.engine.ascent.schedules.expansion.groups import groups_of, shrunk_of
 from caviar.engine.ascent.schedules.expansion.relevance import settled_precision
 from caviar.engine.ascent.schedules.expansion.rotation import Turned, best_rotation, best_scales
+from caviar.engine.ascent.schedules.expansion.sides import sides_of
 from caviar.engine.ascent.state import at_natural, joined
 from caviar.numerics.simple_structure import simple_turn
 
@@ -213,9 +214,9 @@ def test_a_turn_gains_what_it_promises_and_more(sparse):
     schedule, state = seen[0]
     (group,) = schedule.groups
     assert group.is_scaled is sparse
-    turn, gain = _best(group, _sides_of(state, group))
+    turn, gain = _best(group, sides_of(state, group))
     naturals, arrays = dict(state.natural), dict(state.arrays)
-    _turn(state.problem, group, turn, naturals, arrays)
+    _turn(state.problem, group, sides_of(state, group), turn, naturals, arrays)
     found = at_natural(state, joined(state.problem, naturals))
     # factors of the rows are at their optimum afterwards, and not only turned
     assert gain > 0.1
@@ -244,7 +245,7 @@ def test_nothing_moves_at_a_fixed_point(sparse):
     assert np.all(np.diff(posterior.elbo_trace) > -1e-7)
     schedule, state = seen[-1]
     (group,) = schedule.groups
-    _, gain = _best(group, _sides_of(state, group))
+    _, gain = _best(group, sides_of(state, group))
     assert 0 <= gain < 1e-3
     after = schedule.step(state)
     assert after.elbo >= state.elbo - 1e-9

@@ -141,9 +141,8 @@ def _changing(
     of_inputs: dict[str, tuple[Any, Any]],
 ) -> StepsOfVectors:
     """Return the arguments of steps that differ: labels choose them, or they are known for each step."""
-    is_chosen = isinstance(transition, Indexed)
-    node = transition.node if isinstance(transition, Indexed) else transition
-    is_hidden = isinstance(node, Variable)
+    is_hidden = isinstance(_node_of(transition), Variable)
+    _check_last_plate(name, _node_of(transition))
     if not (is_hidden or isinstance(noise_precision, Diagonal) or isinstance(_node_of(weights), Variable)):
         return _matrices(name, transition, noise_precision, weights, of_inputs)
     along: dict[str, Plate] = {}
@@ -157,7 +156,7 @@ def _changing(
             "input_weights": (_settled(weights, along["input_weights"]), WEIGHTS_OF_INPUTS),
         }
     own = () if weights is None else OF_OWN_INPUTS
-    keeps = not is_chosen and not is_hidden
+    keeps = not isinstance(transition, Indexed) and not is_hidden
     density = RESIDUALS_BY_ROW if keeps else PRODUCTS_BY_ROW
     return StepsOfVectors(
         {**arguments, **of_inputs},
@@ -166,6 +165,15 @@ def _changing(
         along=along,
         diagonal=noise,
     )
+
+
+def _check_last_plate(name: str, rows: Any) -> None:
+    """Raise an error if the last plate of the rows of several transitions is not as long as they are."""
+    if isinstance(rows, MultivariateNormal) and rows.plates and rows.plates[-1].size != rows.dimension:
+        raise PlateError(
+            f"'transition' of LinearGaussianChain '{name}' needs a plate of size {rows.dimension}, the length of a "
+            f"state, as the last plate of '{rows.name}', behind those that something chooses from; got {rows.plates!r}"
+        )
 
 
 def _matrices(

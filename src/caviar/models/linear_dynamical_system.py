@@ -87,7 +87,8 @@ def linear_dynamical_system(
     Notes
     -----
     The states are determined up to a change of basis of transition and loadings; the eigenvalues of the transition are
-    determined. Convergence is slow if the data determine the states well: allow several hundred iterations.
+    determined. The fit turns the states to the basis that suits the priors best (parameter expansion), together with
+    loadings and transition; from other starts than that of the data allow a few hundred iterations.
 
     Examples
     --------

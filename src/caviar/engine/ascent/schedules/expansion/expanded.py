@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -12,13 +12,13 @@ from ....._errors import ImproperError
 from ....._typing import Array, Statistics
 from .....language import Variable
 from .....numerics.records import replaced
-from ....design.features import CONSTANT
-from ....design.keys import StatisticKey, SumKey
 from ...problem import Problem
 from ...schedule import Ascent, AscentAround
 from ...state import AscentState, at_natural, joined
-from .groups import Group, Member, Shrunk, groups_of, known_parameters, shrunk_of
-from .rotation import Turned, best_rotation, best_scales
+from .chains import TurnedChain
+from .groups import Group, Member, Shrunk, groups_of, shrunk_of
+from .rotation import BRIEF, EXACT, Side, best_rotation, best_scales, foreseen
+from .sides import sides_of
 from .sparse_priors import SparsePriors, sparse_priors_of
 
 A = TypeVar("A", bound=AscentState)
@@ -28,6 +28,15 @@ _SHARE = 0.05
 
 _NEAR = 0.3
 """Nats a row of a step below which precisions are settled: far from an optimum that may lead to another, lower one."""
+
+_NEAR_OF_CHAINS = 0.03
+"""Nats a row of a step below which chains turn: turned earlier, states fall silent that the data would need yet."""
+
+_SHARE_OF_CHAINS = 0.3
+"""Of what the last step gained, that is foreseen of a turn of a chain before it is searched for.
+
+Mostly a turn gains twice what it promises, for another pass.
+"""
 
 _STILL = 0.01
 """Change of the logarithm of a precision in a step below which it stays where it is."""
@@ -79,15 +88,19 @@ class Expanded(AscentAround[A]):
         """Return a state with all groups turned; None where that promises too little."""
         naturals, arrays, promised = dict(state.natural), dict(state.arrays), 0.0
         for group in self.groups:
-            sides = _sides_of(state, group)
+            if group.has_chain and not state.change < _NEAR_OF_CHAINS:
+                continue
+            sides = sides_of(state, group)
             if sides is None:
                 continue
-            turn, gain = _best(group, sides)
-            promised += gain
             try:
-                _turn(state.problem, group, turn, naturals, arrays)
+                if group.has_chain and not foreseen(sides) > _SHARE_OF_CHAINS * gained:
+                    continue
+                turn, gain = _best(group, sides)
+                _turn(state.problem, group, sides, turn, naturals, arrays)
             except (ImproperError, np.linalg.LinAlgError):
                 return None
+            promised += gain
         if not promised > _SHARE * max(gained, 0.0):
             return None
         return at_natural(state, joined(state.problem, naturals))
@@ -98,69 +111,12 @@ def _higher(state: A, other: A | None) -> A:
     return state if other is None or not other.elbo > state.elbo else other
 
 
-def _sides_of(state: AscentState, group: Group) -> list[Turned] | None:
-    """Return what is known of the vectors of a group; None where a prior differs from repetition to repetition."""
-    found = [_side_of(state, own) for own in group.members]
-    return None if any(own is None for own in found) else [own for own in found if own is not None]
-
-
-def _side_of(state: AscentState, member: Member) -> Turned | None:
-    problem, variable = state.problem, member.variable
-    moments, count = _moments(state, member)
-    size = len(moments)
-    if member.relevance is not None:
-        shape, rate = known_parameters(problem, member.relevance, size)
-        repeated = np.prod([problem.bound.sizes[plate] for plate in variable.plates])
-        chosen = count if variable.has_zeros else repeated
-        return Turned(moments, count, member.is_dual, None, shape + 0.5 * chosen, rate)
-    precision = _precision(state, member, size)
-    return None if precision is None else Turned(moments, count, member.is_dual, precision)
-
-
-def _moments(state: AscentState, member: Member) -> tuple[Array, Any]:
-    """Return the sum of the second moments of a vector, (K, K), and how many change their volume."""
-    variable, arrays = member.variable, state.arrays
-    if state.problem.bound.is_local(variable):
-        key = SumKey((StatisticKey(variable.name, "xx"),), CONSTANT.key)
-        return arrays[key], state.rows.total_weight
-    name = "squares" if variable.has_zeros else "xx"
-    sizes = tuple(state.problem.bound.sizes[plate] for plate in variable.plates)
-    values = arrays[StatisticKey(variable.name, name)]
-    event = values.shape[-1:] if variable.has_zeros else values.shape[-2:]
-    axes = tuple(range(len(sizes)))
-    total = np.broadcast_to(values, (*sizes, *event)).sum(axis=axes)
-    if not variable.has_zeros:
-        return total, 0.0 if variable in state.problem.point else float(np.prod(sizes))
-    included = np.broadcast_to(arrays[StatisticKey(variable.name, "included")], (*sizes, *event))
-    return np.diag(total), included.sum(axis=axes) if variable not in state.problem.point else 0.0
-
-
-def _precision(state: AscentState, member: Member, size: int) -> Array | None:
-    """Return the expected precision of a vector under its prior, (K, K); None if repetitions have different ones."""
-    variable = member.variable
-    name = "squares" if variable.has_zeros else "xx"
-    key, total = StatisticKey(variable.name, name), np.zeros((size, size))
-    for term in state.problem.compiled.terms:
-        if term.owner is not variable:
-            continue
-        for position, own in enumerate(term.contraction.keys):
-            of_rows = isinstance(own, SumKey) and own.local == (key,)
-            if own != key and not of_rows:
-                continue
-            said = np.asarray(term.derivative(position)(state.arrays))
-            n_event = 1 if variable.has_zeros else 2
-            said = said.reshape(-1, *said.shape[said.ndim - n_event :])
-            if not np.all(said == said[0]):
-                return None
-            total = total - 2.0 * (
-                np.diag(said[0]) if variable.has_zeros else np.broadcast_to(said[0], total.shape)
-            )
-    return 0.5 * (total + total.T)
-
-
-def _best(group: Group, sides: Sequence[Turned]) -> tuple[Array, float]:
+def _best(group: Group, sides: Sequence[Side]) -> tuple[Array, float]:
     """Return the best turn of a group, (K, K), and by how much the objective rises with it."""
-    turn = np.diag(best_scales(sides)) if group.is_scaled else best_rotation(sides)
+    if group.is_scaled:
+        turn = np.diag(best_scales(sides))
+    else:
+        turn = best_rotation(sides, BRIEF if group.has_chain else EXACT)
     gain = 0.0
     dual: Any = np.linalg.inv(turn).T
     for own in sides:
@@ -176,26 +132,41 @@ def _best(group: Group, sides: Sequence[Turned]) -> tuple[Array, float]:
 def _turn(
     problem: Problem,
     group: Group,
+    sides: Sequence[Side],
     turn: Array,
     naturals: dict[Any, Statistics],
     arrays: dict[Hashable, Array],
 ) -> None:
     """Turn the shared factors of a group in place, and update the precisions of their coordinates."""
     inverse: Any = np.linalg.inv(turn)
-    for own in group.members:
-        if problem.bound.is_local(own.variable):
-            # the factors of the rows follow from the others
-            continue
-        back = turn.T if own.is_dual else inverse
-        natural = naturals[own.variable]
-        naturals[own.variable] = (_scaled if own.variable.has_zeros else _rotated)(natural, back)
-        factor = problem.factor(own.variable, naturals[own.variable])
-        arrays.update(problem.statistics(own.variable, factor))
+    for own, side in zip(group.members, sides, strict=True):
+        for variable, natural in _turned_factors(problem, own, side, turn, inverse, naturals):
+            naturals[variable] = natural
+            arrays.update(problem.statistics(variable, problem.factor(variable, natural)))
     for own in group.members:
         if own.relevance is None:
             continue
         naturals[own.relevance], factor = problem.update_with_natural(own.relevance, arrays)
         arrays.update(problem.statistics(own.relevance, factor))
+
+
+def _turned_factors(
+    problem: Problem,
+    member: Member,
+    side: Side,
+    turn: Array,
+    inverse: Array,
+    naturals: dict[Any, Statistics],
+) -> Iterator[tuple[Variable, Statistics]]:
+    """Yield the shared factors that turn with a member: its own, or the transition of a chain at its optimum.
+
+    Factors of the rows follow from these.
+    """
+    variable, back = member.variable, turn.T if member.is_dual else inverse
+    if isinstance(side, TurnedChain) and member.transition is not None:
+        yield member.transition, side.turned(inverse.T if member.is_dual else turn).transition()
+    elif not problem.bound.is_local(variable):
+        yield variable, (_scaled if variable.has_zeros else _rotated)(naturals[variable], back)
 
 
 def _with_settled(before: A, state: A, shrunk: Sequence[Shrunk | SparsePriors]) -> A | None:

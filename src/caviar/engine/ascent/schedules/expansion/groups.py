@@ -17,6 +17,7 @@ from .....language import (
     Diagonal,
     Gamma,
     Indexed,
+    LinearGaussianChain,
     Link,
     MultivariateNormal,
     Node,
@@ -45,12 +46,16 @@ class Member:
     is_dual
         Whether it turns by the inverse transpose.
     relevance
-        The Gamma precisions of its coordinates, if nothing else has these; else None.
+        The Gamma precisions of its coordinates, if nothing else has these; else None. Of a chain those of the
+        rows of its transition.
+    transition
+        The rows of the transition of a chain, which have their optimal factors for each turn; else None.
     """
 
     variable: Variable
     is_dual: bool
     relevance: Gamma | None
+    transition: MultivariateNormal | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +75,11 @@ class Group:
         """Whether coordinates can only be scaled: zeros would be lost otherwise."""
         return any(own.variable.has_zeros for own in self.members)
 
+    @property
+    def has_chain(self) -> bool:
+        """Whether some of them are the states of a chain."""
+        return any(own.transition is not None for own in self.members)
+
 
 def groups_of(problem: Problem) -> list[Group]:
     """Return the groups of vectors that can be turned; none where a predictor multiplies no two hidden vectors."""
@@ -81,9 +91,16 @@ def groups_of(problem: Problem) -> list[Group]:
             sides = _sides(variable, meets)
             seen |= sides.keys()
             if _can_turn(problem, sides, meets, elsewhere):
-                members = (Member(own, dual, _relevance(problem, own)) for own, dual in sides.items())
+                members = (_member(problem, own, dual) for own, dual in sides.items())
                 found.append(Group(tuple(members)))
     return found
+
+
+def _member(problem: Problem, variable: Variable, is_dual: bool) -> Member:
+    transition = variable.slots["transition"].node if isinstance(variable, LinearGaussianChain) else None
+    if isinstance(transition, MultivariateNormal):
+        return Member(variable, is_dual, _relevance(problem, transition), transition)
+    return Member(variable, is_dual, _relevance(problem, variable))
 
 
 def _vectors_that_meet(problem: Problem) -> tuple[dict[Variable, list[Variable]], set[Node]]:
@@ -120,7 +137,7 @@ def _node(value: Any) -> Any:
 
 
 def _is_vector(node: Any) -> bool:
-    return isinstance(node, MultivariateNormal | SparseVector)
+    return isinstance(node, MultivariateNormal | SparseVector | LinearGaussianChain)
 
 
 def _sides(first: Variable, meets: dict[Variable, list[Variable]]) -> dict[Variable, bool]:
@@ -146,24 +163,46 @@ def _can_turn(
         return False
     if len({variable.dimension for variable in sides}) > 1 or elsewhere & sides.keys():
         return False
-    return all(is_free(problem, variable) for variable in sides)
+    return all(
+        _is_free_chain(problem, own) if isinstance(own, LinearGaussianChain) else is_free(problem, own)
+        for own in sides
+    )
+
+
+def _is_free_chain(problem: Problem, chain: LinearGaussianChain) -> bool:
+    """Whether the states of a chain are hidden and alone in their factor, and its transition is, which it alone has."""
+    transition = chain.slots["transition"].node
+    if chain.by_step or "inputs" in chain.slots or not isinstance(transition, MultivariateNormal):
+        return False
+    factors = [factor for factor in problem.factors if chain in factor.variables]
+    if not _is_hidden(problem, chain) or any(len(own.variables) > 1 for own in factors):
+        return False
+    users = [own for own in problem.bound.nodes if isinstance(own, Variable) and transition in own.parents]
+    if users != [chain] or transition in problem.point or transition not in problem.order:
+        return False
+    return _is_hidden(problem, transition)
 
 
 def is_free(problem: Problem, variable: Variable) -> bool:
     """Whether a vector is hidden with all its repetitions, about zero, and alone in its factor."""
-    own = problem.bound.of(variable)
-    if problem.bound.is_known(variable) or variable.members or problem.coordinates.of(variable) is not None:
-        return False
-    if any(known is not None for known in (own.clamped, own.prior, own.active, own.entries)):
-        return False
     mean = variable.slots.get("mean")
-    if mean is None or not isinstance(mean.node, Constant) or np.any(problem.bound.values_of(mean.node)):
+    if not _is_hidden(problem, variable) or mean is None:
+        return False
+    if not isinstance(mean.node, Constant) or np.any(problem.bound.values_of(mean.node)):
         return False
     if problem.bound.is_local(variable):
         alone = [factor for factor in problem.factors if variable in factor.variables]
         is_plain = all(isinstance(factor, FamilyFactor) for factor in alone)
         return is_plain and variable.plates == (problem.bound.data_plate,)
     return variable in problem.order
+
+
+def _is_hidden(problem: Problem, variable: Variable) -> bool:
+    """Whether nothing is known of a variable but its prior, and it is measured from no other point."""
+    own = problem.bound.of(variable)
+    if problem.bound.is_known(variable) or variable.members or problem.coordinates.of(variable) is not None:
+        return False
+    return own.clamped is None and own.prior is None and own.active is None and own.entries is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,10 +265,12 @@ def shrunk_of(problem: Problem) -> list[Shrunk]:
     for variable in problem.order:
         if not isinstance(variable, Normal | MultivariateNormal) or variable in problem.point:
             continue
-        relevance = _relevance(problem, variable) if is_free(problem, variable) else None
-        if relevance is not None and relevance.plates and variable.value_rank:
+        relevance = _relevance(problem, variable)
+        if relevance is None or not is_free(problem, variable):
+            continue
+        if relevance.plates and variable.value_rank:
             found.append(Shrunk(variable, relevance, True))
-        elif relevance is not None and not variable.value_rank and relevance.plates in ((), variable.plates):
+        elif not variable.value_rank and relevance.plates in ((), variable.plates):
             found.append(Shrunk(variable, relevance, bool(relevance.plates)))
     return found
 

@@ -14,20 +14,64 @@ Sources: Luttinen and Ilin, "Transformations in variational Bayesian factor anal
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.optimize import minimize
 
 from ....._typing import Array
 
-_ROUNDS = 4
-"""Searches after one another, at most."""
 
-_SEARCH = {"maxiter": 120, "maxcor": 20, "ftol": 1e-14, "gtol": 1e-5}
-"""Of the search: close enough that the steps of the fit, and not what is left here, decide how fast it settles."""
+@dataclass(frozen=True)
+class Effort:
+    """How long a turn is searched for.
+
+    Attributes
+    ----------
+    rounds
+        Searches after one another, at most.
+    options
+        Of each, as SciPy has them.
+    """
+
+    rounds: int
+    options: Mapping[str, float]
+
+
+EXACT = Effort(4, {"maxiter": 120, "maxcor": 20, "ftol": 1e-14, "gtol": 1e-5})
+"""Close enough that the steps of the fit, and not what is left here, decide how fast it settles."""
+
+BRIEF = Effort(1, {"maxiter": 12, "maxcor": 20, "ftol": 1e-9, "gtol": 1e-5})
+"""Most of what is to be gained, where the moments themselves change with each turn."""
+
+
+class Side(Protocol):
+    """What is known of vectors that turn together."""
+
+    @property
+    def count(self) -> Array | float:
+        """How many vectors change their volume."""
+        ...
+
+    @property
+    def is_dual(self) -> bool:
+        """Whether they turn by the inverse transpose of R."""
+        ...
+
+    @property
+    def curvature(self) -> Array:
+        """Of what is said of them by the entries of a turn, about, (K, K)."""
+        ...
+
+    def turned(self, turn: Array) -> Side:
+        """Return these vectors after a turn."""
+        ...
+
+    def value(self, turn: Array) -> tuple[float, Array]:
+        """Return what is said of them once they are turned, and its derivative by the entries of ``turn``."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -56,6 +100,11 @@ class Turned:
     rate: Array | None = None
 
     @property
+    def curvature(self) -> Array:
+        """Of what the prior says, by the entry k, j of a turn: the precision of k times the moments of j, (K, K)."""
+        return np.outer(self.precisions, np.diagonal(self.moments))
+
+    @property
     def precisions(self) -> Array:
         """Expected precision of each coordinate where nothing is turned, (K,)."""
         if self.shape is not None and self.rate is not None:
@@ -82,14 +131,14 @@ class Turned:
         return total, slope
 
 
-def best_rotation(sides: Sequence[Turned]) -> Array:
+def best_rotation(sides: Sequence[Side], effort: Effort = EXACT) -> Array:
     """Return the best R, (K, K); the identity where none is found that is better.
 
     The search begins anew where it has come to, in the units of that place.
     """
-    turn: Any = np.eye(len(sides[0].moments))
-    for _ in range(_ROUNDS):
-        step = _searched_rotation(sides)
+    turn: Any = np.eye(len(sides[0].curvature))
+    for _ in range(effort.rounds):
+        step = _searched_rotation(sides, effort.options)
         if step is None:
             break
         turn = step @ turn
@@ -98,35 +147,48 @@ def best_rotation(sides: Sequence[Turned]) -> Array:
     return turn
 
 
-def _searched_rotation(sides: Sequence[Turned]) -> Array | None:
+def foreseen(sides: Sequence[Side]) -> float:
+    """Return about what the best rotation gains, by slope and curvature where nothing is turned."""
+    units = _units(sides)
+    slope = _slope(sides, np.eye(len(units)))[1]
+    return 0.5 * float(np.sum(np.square(slope * units)))
+
+
+def _slope(sides: Sequence[Side], turn: Array) -> tuple[float, Any]:
+    """Return the objective after a turn, and its derivative by the entries of R."""
+    sign, log_det = np.linalg.slogdet(turn)
+    if sign <= 0 or not np.isfinite(log_det):
+        return -np.inf, np.zeros_like(turn)
+    dual: Any = np.linalg.inv(turn).T
+    volume = float(sum((-1 if own.is_dual else 1) * float(np.mean(own.count)) for own in sides))
+    total: float = volume * float(log_det)
+    slope: Any = volume * dual
+    for own in sides:
+        value, by_own = own.value(dual if own.is_dual else turn)
+        total += value
+        # of the inverse transpose: d R^-T = -R^-T dR' R^-T
+        slope = slope + (-dual @ by_own.T @ dual if own.is_dual else by_own)
+    return total, slope
+
+
+def _searched_rotation(sides: Sequence[Side], options: Mapping[str, float]) -> Array | None:
     """Return a better R than the identity, (K, K), or None.
 
     The entries of R - 1 are searched in units of their own curvature: coordinates that have fallen silent in one of the
     sides are stiffer than others by many orders of magnitude.
     """
-    size, units = len(sides[0].moments), _units(sides)
-    volume = float(sum((-1 if own.is_dual else 1) * float(np.mean(own.count)) for own in sides))
+    units = _units(sides)
+    size = len(units)
 
     def loss(flat: Array) -> tuple[float, Any]:
-        turn = np.eye(size) + flat.reshape(size, size) * units
-        sign, log_det = np.linalg.slogdet(turn)
-        if sign <= 0 or not np.isfinite(log_det):
-            return np.inf, np.zeros_like(flat)
-        dual: Any = np.linalg.inv(turn).T
-        total: float = volume * float(log_det)
-        slope: Any = volume * dual
-        for own in sides:
-            value, by_own = own.value(dual if own.is_dual else turn)
-            total += value
-            # of the inverse transpose: d R^-T = -R^-T dR' R^-T
-            slope = slope + (-dual @ by_own.T @ dual if own.is_dual else by_own)
+        total, slope = _slope(sides, np.eye(size) + flat.reshape(size, size) * units)
         return -total, -(slope * units).ravel()
 
-    found = _searched(loss, np.zeros(size * size))
+    found = _searched(loss, np.zeros(size * size), options)
     return np.eye(size) + found.reshape(size, size) * units if found.any() else None
 
 
-def _units(sides: Sequence[Turned]) -> Array:
+def _units(sides: Sequence[Side]) -> Array:
     """Return the inverse roots of the curvatures of what the priors say by the entries of R, (K, K).
 
     Of a side with precisions p and moments C that of the entry k, j is :math:`p_k C_{jj}`, or :math:`p_j C_{kk}` if it
@@ -134,14 +196,13 @@ def _units(sides: Sequence[Turned]) -> Array:
     """
     total: Any = np.finfo(float).tiny
     for own in sides:
-        curvature = np.outer(own.precisions, np.diagonal(own.moments))
-        total = total + (curvature.T if own.is_dual else curvature)
+        total = total + (own.curvature.T if own.is_dual else own.curvature)
     return 1.0 / np.sqrt(total)
 
 
-def best_scales(sides: Sequence[Turned]) -> Array:
+def best_scales(sides: Sequence[Side]) -> Array:
     """Return the best positive R among the diagonal ones, as its diagonal, (K,)."""
-    size = len(sides[0].moments)
+    size = len(sides[0].curvature)
 
     def loss(logs: Array) -> tuple[float, Any]:
         total: float = 0.0
@@ -154,12 +215,12 @@ def best_scales(sides: Sequence[Turned]) -> Array:
             slope += sign * (np.diagonal(by_own) * scale + own.count)
         return -total, -slope
 
-    return np.exp(_searched(loss, np.zeros(size)))
+    return np.exp(_searched(loss, np.zeros(size), EXACT.options))
 
 
-def _searched(loss: Any, start: Array) -> Array:
+def _searched(loss: Any, start: Array, options: Mapping[str, float]) -> Array:
     """Return where a function is least, near a start; the start where nothing is less."""
     with np.errstate(all="ignore"):
         before = loss(start)[0]
-        found: Any = minimize(loss, start, jac=True, method="L-BFGS-B", options=_SEARCH)
+        found: Any = minimize(loss, start, jac=True, method="L-BFGS-B", options=dict(options))
     return found.x if np.isfinite(found.fun) and found.fun < before else start
