@@ -186,6 +186,10 @@ class Supports:
             for start in range(0, len(own), length):
                 yield own[start : start + length], int(size)
 
+    def emptied(self) -> Supports:
+        """Return the same cells without members."""
+        return replace(self, sizes=np.zeros_like(self.sizes), members=self.members[:0])
+
     def older(self) -> Supports:
         """Return the same sets a pass later."""
         return replace(self, age=self.age + 1)
