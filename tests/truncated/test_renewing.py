@@ -67,6 +67,7 @@ def test_what_leads_lower_is_left(steps, monkeypatch):
         return rows._looked_at_otherwise(_renews=True, n_responsibilities=1)
 
     monkeypatch.setattr(TruncatedRows, "with_new_sets", property(with_one))
+    monkeypatch.setattr(renewing, "_FIRST", 9)
     X, labels = clusters(0, 2000)
     as_before = fitted(X, labels)
     assert len(looks) == len(steps)

@@ -17,7 +17,7 @@ from ..state import after_look
 from .batch import BatchState
 from .relaxed import Relaxed
 
-_FIRST, _BETWEEN = 9, 4
+_FIRST, _BETWEEN = 2, 3
 """Iterations before components are renewed for the first time, and between two times."""
 
 
