@@ -5,7 +5,7 @@ import pytest
 
 import caviar as cv
 from caviar.engine import assemble
-from caviar.engine.ascent.schedules import relaxed
+from caviar.engine.ascent.schedules import relaxed, renewing
 from caviar.engine.ascent.schedules.acceleration import Memory, Move, Place
 from caviar.engine.ascent.schedules.batch import Batch
 
@@ -63,12 +63,12 @@ def climbed(X, labels, n, **arguments):
 def test_fits_rise_faster_than_with_moves_of_all_components_together(seed, monkeypatch):
     X, labels = uniform(seed)
     by_itself = climbed(X, labels, 20)
-    monkeypatch.setattr(assemble, "relaxed", lambda own: own)
+    monkeypatch.setattr(assemble, "renewing", lambda own: own)
     together = climbed(X, labels, 20)
     assert by_itself > together + 0.01 * len(X)
 
 
 def test_without_acceleration_no_component_goes_further():
-    assert isinstance(relaxed.relaxed(Batch()), relaxed.Relaxed)
+    assert renewing.renewing(Batch()) == renewing.Renewing(relaxed.Relaxed())
     plain = Batch(None)
-    assert relaxed.relaxed(plain) is plain
+    assert renewing.renewing(plain) is plain

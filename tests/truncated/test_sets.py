@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from caviar.engine.rows.truncated import supports
 from caviar.engine.rows.truncated.block import Block
 from caviar.engine.rows.truncated.neighbours import order_of_neighbours
 from caviar.engine.rows.truncated.supports import ASKED, Supports, allotted, sizes_for
@@ -23,6 +24,19 @@ def test_sizes_leave_the_least_loss_of_all_that_cost_as_much():
     every = (np.array(chosen) for chosen in itertools.product(range(3), repeat=6))
     cheap = [chosen for chosen in every if np.take(sizes, chosen).sum() <= numbers.sum()]
     assert own <= min(losses[np.arange(6), chosen].sum() for chosen in cheap) + 1e-12
+
+
+def test_a_price_is_found_soon_where_some_cells_need_none(monkeypatch):
+    """The cells that are asked for a price have room for all that they want; beside the others they have not."""
+    n, mean, sizes, asked = 2048, 3.0, [1, 4], []
+    losses = np.zeros((n, 2))
+    losses[:, 0] = 1e-3
+    losses[::4, 0] = 0.0
+    cheapest = supports._cheapest
+    monkeypatch.setattr(supports, "_cheapest", lambda *own: asked.append(1) or cheapest(*own))
+    found = allotted(losses, sizes, mean)
+    assert found.mean() <= mean
+    assert len(asked) < 60
 
 
 def test_more_members_than_components_are_all_of_them():

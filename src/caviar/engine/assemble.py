@@ -25,7 +25,7 @@ from .ascent.schedules.cut import Cut
 from .ascent.schedules.expansion.expanded import expanded
 from .ascent.schedules.incremental import Incremental
 from .ascent.schedules.mixed_precision import as_exact_as
-from .ascent.schedules.relaxed import relaxed
+from .ascent.schedules.renewing import renewing
 from .ascent.schedules.stochastic import Stochastic
 from .ascent.schedules.swapping import AS_LONG_AS_IT_PAYS, BRIEFLY, Swapping
 from .ascent.schedules.truncated import VERY_MANY, Looks, Truncated, TruncatedSteps
@@ -130,7 +130,7 @@ def schedule_for(
         beyond = partial(BeyondSaddles, most=_MOST_SADDLES, max_iter=max_iter)
         own = as_exact_as(rows, own)
         own = expanded(problem.together, own) if accelerate and few is None else own
-        own = own if few is None else Truncated(beyond(relaxed(own)), _looks(few))
+        own = own if few is None else Truncated(beyond(renewing(own)), _looks(few))
         if _are_swapped(swaps, problem, accelerate):
             own = Swapping(own, max_iter, BRIEFLY if swaps == "auto" else AS_LONG_AS_IT_PAYS)
         own = beyond(own) if few is None else own

@@ -72,6 +72,7 @@ def plain_place(state: AscentState) -> dict[str, Any]:
         "is_fresh": state.is_fresh,
         "saddles": state.saddles,
         "swaps": state.swaps,
+        "renewals": state.renewals,
         "rows_raced": state.rows_raced,
         "is_from_clusters": state.is_from_clusters,
     }
@@ -96,6 +97,7 @@ def place_of(document: Mapping[str, Any], problem: Problem, rows: RowMap) -> dic
         "is_fresh": bool(document["is_fresh"]),
         "saddles": int(document["saddles"]),
         "swaps": int(document["swaps"]),
+        "renewals": int(document["renewals"]),
         "rows_raced": int(document["rows_raced"]),
         "is_from_clusters": bool(document["is_from_clusters"]),
     }

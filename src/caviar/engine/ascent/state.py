@@ -102,6 +102,8 @@ class AscentState(FitState):
         Saddle points that were left behind.
     swaps
         Ends that were left behind since swaps of components led higher.
+    renewals
+        Times that rows with few responsibilities got other components since these led higher.
     rows_raced
         Rows that all passes of the race of its starts have gone through together.
     is_from_clusters
@@ -116,6 +118,7 @@ class AscentState(FitState):
     is_fresh: bool = True
     saddles: int = 0
     swaps: int = 0
+    renewals: int = 0
     rows_raced: int = 0
     is_from_clusters: bool = False
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..._typing import AnyArray, Array, Statistics
 from ...language import Axis, Node, Plate, Variable
+from ...numerics.cached import cached_property
 from ...numerics.records import replaced
 from ..ascent.problem import Factors, Problem
 from ..compiled.terms import GlobalTerm
@@ -58,6 +59,13 @@ class Groups:
     """Whether all groups have the same rows."""
     weights: Array | None = None
     """Weights of rows that all groups share, (N,); None where every row counts once."""
+    numbers: AnyArray | None = None
+    """Which of the groups of the data they are, (G,); None where they are all of them."""
+
+    def values(self, key: ColumnKey) -> AnyArray:
+        """Return the values of a column, (G, N, ...), or (1, N, ...) where the groups share their rows."""
+        values = self.data[key]
+        return values if self.numbers is None else values[self.numbers, : int(self.counts.max())]
 
     @property
     def n_numbers(self) -> int:
@@ -70,19 +78,17 @@ class Groups:
         return self.counts if self.weights is None else np.full(len(self.counts), self.weights.sum())
 
     def taken(self, groups: AnyArray) -> Groups:
-        """Return some of the groups."""
-        most = int(self.counts[groups].max())
-        data = self.data
-        if not self.is_shared:
-            data = {name: values[groups, :most] for name, values in data.items()}
+        """Return some of the groups; their data stay where they are."""
+        numbers = groups if self.numbers is None else self.numbers[groups]
         return Groups(
-            data,
+            self.data,
             self.counts[groups],
             {name: values[groups] for name, values in self.constants.items()},
             {name: values[groups] for name, values in self.floors.items()},
             {name: values[groups] for name, values in self.few.items()},
             self.is_shared,
             self.weights,
+            None if self.is_shared else numbers,
         )
 
 
@@ -114,7 +120,7 @@ class GroupedProblem:
         self.one, self.groups, self._assemble = one, groups, assemble
         self.size = len(groups.counts)
         self._plate = Plate(_new_name(one.bound.nodes), self.size)
-        few = {} if groups.is_shared else {leaf.name: self._few(leaf) for leaf, _ in self.observed}
+        few = {} if groups.is_shared else {leaf.name: self._few(leaf) for leaf in self._leaves}
         self.groups = groups = replaced(groups, few=few)
         known, is_there = self._counted(few)
         differing = groups.constants, groups.floors
@@ -157,11 +163,13 @@ class GroupedProblem:
         return self._local.n_rows
 
     @property
+    def _leaves(self) -> list[Variable]:
+        return [node for node in self.one.bound.observed if ColumnKey(node.name) in self.groups.data]
+
+    @property
     def observed(self) -> list[tuple[Variable, AnyArray]]:
         """The observed variables of one group, with the values of all, (G, N, ...)."""
-        data = self.groups.data
-        pairs = [(node, data.get(ColumnKey(node.name))) for node in self.one.bound.observed]
-        return [(node, values) for node, values in pairs if values is not None]
+        return [(node, self.groups.values(ColumnKey(node.name))) for node in self._leaves]
 
     def vector(self, naturals: Mapping[Variable, Statistics]) -> Array:
         """Return the natural parameters of all global factors of each group in one array, (G, P)."""
@@ -222,7 +230,7 @@ class GroupedProblem:
         """Return rows that have the mean and spread of each group, (G, 3, ...)."""
         if leaf.name in self.groups.few:
             return self.groups.few[leaf.name]
-        return self._few_of(leaf, self.groups.data[ColumnKey(leaf.name)])
+        return self._few_of(leaf, self.groups.values(ColumnKey(leaf.name)))
 
     def _few_of(self, leaf: Variable, values: AnyArray) -> AnyArray:
         if self.one.coordinates.of(leaf) is None:
@@ -255,11 +263,11 @@ class GroupedProblem:
 
     def _written(self, table: FeatureTable) -> Array:
         """Return the features of the rows of all groups, (F, G, N), or (F, 1, N) where they share them."""
-        data, counts = self.groups.data, self.groups.counts
-        if self.groups.is_shared:
-            return written(table, {key: (values, None) for key, values in data.items()}, counts)
+        groups, counts = self.groups, self.groups.counts
+        if groups.is_shared:
+            return written(table, {key: (values, None) for key, values in groups.data.items()}, counts)
         points = {own.name: self.problem.coordinates.of(own) for own in self.problem.bound.observed}
-        columns = {key: (values, points[key.name]) for key, values in data.items() if key.name in points}
+        columns = {key: (groups.values(key), points[key.name]) for key in groups.data if key.name in points}
         return written(table.without_references, columns, counts)
 
     def _matched(self) -> tuple[list[tuple[SumKey, Evaluation]], dict[SumKey, tuple[SumKey, bool]]]:
@@ -333,6 +341,18 @@ class GroupedProblem:
             total += value(arrays)
         return total
 
+    @cached_property
+    def _base_values(self) -> dict[Variable, list[Evaluation]]:
+        """What returns the log density of the measure of each point in each group."""
+        axis = Axis(self._plate)
+        kept = {
+            variable: [own.kept_along(axis) for own in self.problem.base_of(variable)]
+            for variable in self.problem.point
+        }
+        return {
+            variable: [value for value in values if value is not None] for variable, values in kept.items()
+        }
+
     def own_entropy(self, q: Factors, arrays: Mapping[Hashable, Array]) -> Array:
         """Return what the global factors alone add to the objective of each group, (G,)."""
         total = np.zeros(self.size)
@@ -342,8 +362,7 @@ class GroupedProblem:
 
     def _own_entropy(self, variable: Variable, factor: Any, arrays: Mapping[Hashable, Array]) -> Array:
         if variable in self.problem.point:
-            values = [own.kept_along(Axis(self._plate)) for own in self.problem.base_of(variable)]
-            return sum((value(arrays) for value in values if value is not None), np.zeros(self.size))
+            return sum([value(arrays) for value in self._base_values[variable]], np.zeros(self.size))
         return factor.entropy_about_base().reshape(self.size, -1).sum(axis=-1)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..._typing import AnyArray, Array
 from ...numerics.cached import cached_property
 from ...numerics.records import replaced
-from ..design.features import FeatureTable
+from ..design.features import FeatureTable, row_major
 from ..design.keys import ColumnKey
 from ..design.scratch import Scratch
 from ..local.categorical import softmax_beside_first, softmax_inplace
@@ -181,7 +181,11 @@ def written(
 
 
 def _measured(values: AnyArray, point: Array | None, groups: slice) -> AnyArray:
-    """Return the rows of some groups from their points, one behind another."""
-    if point is not None:
-        values = values - point[groups, None]
-    return values.reshape(-1, *values.shape[2:])
+    """Return the rows of some groups from their points, one behind another; numbers of a column lie side by side."""
+    rows = values.reshape(-1, *values.shape[2:])
+    if point is None:
+        return rows
+    columns = np.empty((*values.shape[2:], *values.shape[:2]))
+    order = *range(2, values.ndim), 0, 1
+    np.subtract(values.transpose(order), point[groups, None].transpose(order), out=columns)
+    return row_major(columns.reshape(*values.shape[2:], -1))

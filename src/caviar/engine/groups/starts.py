@@ -40,17 +40,17 @@ def begun(problem: GroupedProblem, *labels: AnyArray) -> GroupedState:
         nothing is hidden in the rows.
     """
     if not labels:
-        return looked(_swept(problem, None))
-    state, *others = [_swept(problem, own) for own in labels]
+        return looked(_swept(problem, None, prior_start(problem.problem)))
+    at_priors = prior_start(problem.problem)
+    state, *others = [_swept(problem, own, at_priors) for own in labels]
     for other in others:
         state = _better(state, other)
     return looked(state)
 
 
-def _swept(problem: GroupedProblem, labels: AnyArray | None) -> GroupedState:
-    """Return the state whose globals follow from labels, and its objective with these."""
-    own = problem.problem
-    q = dict(prior_start(own))
+def _swept(problem: GroupedProblem, labels: AnyArray | None, at_priors: Factors) -> GroupedState:
+    """Return the state whose globals follow from labels, beginning at their priors, and its objective with these."""
+    own, q = problem.problem, dict(at_priors)
     sums = None if labels is None else _sums_of(problem, labels)
     arrays = {**statistics_of(own, q), **problem.parts(sums)}
     sweep(own, q, arrays, frozenset())

@@ -123,6 +123,9 @@ class IndependentRows:
         """The same rows, which keep the sets of values that their labels may have; None, as these may have any."""
         return None
 
+    with_new_sets = within_sets
+    """The same rows, whose labels get new sets of values; None, as these may have any."""
+
     @property
     def products(self) -> Sequence[RowTerm]:
         """The terms that meet the data in matrix products."""

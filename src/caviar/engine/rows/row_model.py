@@ -141,6 +141,11 @@ class RowModel(Protocol):
         ...
 
     @property
+    def with_new_sets(self) -> RowModel | None:
+        """The same rows, whose labels get new sets of values in each pass, whatever they had; None as above."""
+        ...
+
+    @property
     def maximises(self) -> bool:
         """Whether updates of local factors cannot lower the objective, for any values of the globals."""
         ...

@@ -92,6 +92,7 @@ class TopicRows:
     has_centres = False
     begins_anew = True
     within_sets = None
+    with_new_sets = None
     is_dense = False
     has_static = False
     chains = ()

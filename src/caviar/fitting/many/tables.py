@@ -56,11 +56,11 @@ class Tables:
 
     def stacked(self, groups: AnyArray) -> dict[str, AnyArray]:
         """Return the data of some groups along a first axis, (G, N, ...); rows that a group lacks are 0."""
-        chosen = [self.tables[number] for number in groups]
         most = int(self.counts[groups].max())
         found = {}
-        for name, first in chosen[0].items():
-            values = [table[name] for table in chosen]
+        for name, first in self.tables[groups[0]].items():
+            # tables are made when they are asked for: all at once would start the garbage collector
+            values = [self.tables[number][name] for number in groups]
             if self.counts[groups].min() == most:
                 found[name] = np.concatenate(values).reshape(len(values), *first.shape)
                 continue

@@ -30,7 +30,6 @@ from ...design.features import CONSTANT
 from ...design.keys import StatisticKey, SumKey
 from ..degeneracy import checked
 from ..problem import Problem
-from ..schedule import Ascent
 from ..state import AscentState, at_natural, iterated, slack_of, updated_globals, watched
 from ..status import Status
 from .acceleration import GROWTH, Memory, Move, Place
@@ -53,11 +52,6 @@ _NO_WAY = 1e-12
 
 _ATTEMPTS = 4
 """Moves that are tried until factors are proper; only then is there a pass over the rows."""
-
-
-def relaxed(schedule: Ascent[BatchState]) -> Ascent[BatchState]:
-    """Return a schedule in which components move by themselves, in the place of batch ascent with common moves."""
-    return Relaxed() if schedule.batch_moves else schedule
 
 
 @dataclass(frozen=True)

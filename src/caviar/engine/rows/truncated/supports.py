@@ -53,7 +53,7 @@ _CELLS = 512
 """Cells of which the price of a component is found, at least so many of a block."""
 
 _DEARER = 1.1
-"""Factor by which a price rises until the mean over all cells is not too large."""
+"""Factor by which a price is at most above one at which the mean over all cells is too large."""
 
 _MOST = 1e12
 """Nats that count as what is lost where a set is none."""
@@ -186,6 +186,10 @@ class Supports:
             for start in range(0, len(own), length):
                 yield own[start : start + length], int(size)
 
+    def emptied(self) -> Supports:
+        """Return the same cells without members."""
+        return replace(self, sizes=np.zeros_like(self.sizes), members=self.members[:0])
+
     def older(self) -> Supports:
         """Return the same sets a pass later."""
         return replace(self, age=self.age + 1)
@@ -218,10 +222,7 @@ def allotted(
     if before is not None and own is not None:
         options, numbers = np.vstack([options, before]), np.vstack([numbers, own])
     options = np.minimum(options, _MOST)
-    price = _price(options, numbers, mean)
-    while (chosen := _cheapest(options, numbers, price))[1].mean() > mean:
-        price *= _DEARER
-    place, size = chosen
+    place, size = _within(options, numbers, mean, _price(options, numbers, mean))
     found = np.where(place < len(sizes), size, 0).astype(np.int64)
     if before is None or own is None:
         return found
@@ -229,6 +230,25 @@ def allotted(
     if lost.sum() > np.minimum(before, _MOST).sum():
         found[(lost > before) | (found > own)] = 0
     return found
+
+
+def _within(options: Array, numbers: AnyArray, mean: float, price: float) -> tuple[AnyArray, AnyArray]:
+    """Return the option of each cell, and its number of components, at a price not below one and hardly dearer than it.
+
+    There may be no more than ``mean`` of them, over all cells. That of some cells may be next to nothing, so it rises
+    by ever larger factors, and then falls by halves.
+    """
+    low, factor = price, _DEARER
+    while (chosen := _cheapest(options, numbers, price))[1].mean() > mean:
+        low, price, factor = price, price * factor, factor * factor
+    while price > _DEARER**1.5 * low:
+        middle = np.sqrt(low) * np.sqrt(price)
+        found = _cheapest(options, numbers, middle)
+        if found[1].mean() > mean:
+            low = middle
+        else:
+            price, chosen = middle, found
+    return chosen
 
 
 def _price(options: Array, numbers: AnyArray, mean: float) -> float:

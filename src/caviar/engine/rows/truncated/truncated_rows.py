@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,7 @@ class TruncatedRows(IndependentRows):
     _cell: int
     _n_kept: int
     _searches: bool
+    _renews: bool
 
     @classmethod
     def of(cls, rows: IndependentRows, n_responsibilities: int) -> TruncatedRows:
@@ -69,7 +71,7 @@ class TruncatedRows(IndependentRows):
         terms = DenseCells(label.key, other._table) if dense else AnyCells(label.key, rows.products)
         other._make_block, other._cell = partial(Block, terms), Block.cell
         other._n_kept = _n_values(other._table) if dense else rows.n_kept
-        other._searches = True
+        other._searches, other._renews = True, False
         if isinstance(terms, DenseCells) and can_compile():
             products = Products.of(other._table)
             other._make_block, other._cell = partial(CompiledBlock, terms, products), CompiledBlock.cell
@@ -81,8 +83,16 @@ class TruncatedRows(IndependentRows):
     @property
     def within_sets(self) -> TruncatedRows:
         """The same rows, whose cells keep the sets that the last pass left."""
+        return self._looked_at_otherwise(_searches=False)
+
+    @property
+    def with_new_sets(self) -> TruncatedRows:
+        """The same rows, whose cells get the sets that a first pass would find: the objective may fall."""
+        return self._looked_at_otherwise(_renews=True)
+
+    def _looked_at_otherwise(self, **changes: Any) -> TruncatedRows:
         other = type(self).__new__(type(self))
-        vars(other).update({**vars(self), "_searches": False})
+        vars(other).update({**vars(self), **changes})
         return other
 
     @property
@@ -113,8 +123,12 @@ class TruncatedRows(IndependentRows):
         matrix = coefficients.matrices[self._label.key]
         block = self._make_block(rows, coefficients, matrix, scratch)
         supports = Supports.from_state(before) if before else self._in_cells(rows, scratch)
-        is_found = supports.is_asked_anew and (self._searches or not before)
-        supports = self._found(supports, block) if is_found else supports.older()
+        if self._renews:
+            supports = self._found(supports.emptied(), block)
+        elif supports.is_asked_anew and (self._searches or not before):
+            supports = self._found(supports, block)
+        else:
+            supports = supports.older()
         total, log_partition = block.sums(supports)
         sums = Sums({self._label.key: total}, {}, {self._label.key: log_partition}, {})
         return sums, supports.as_state()
@@ -132,11 +146,11 @@ class TruncatedRows(IndependentRows):
         grid = sizes if most == sizes[-1] else [*sizes, most]
         pools, counts = block.pools(supports, block.shortlists(supports, 2 * sizes[-1]), grid)
         ranked, losses, before = block.ranked(supports, pools, counts, sizes)
-        known = (before, supports.sizes) if supports.age else ()
+        known = (before, supports.sizes) if len(supports.members) else ()
         chosen = allotted(losses, sizes, self.n_responsibilities, *known)
         weights = block.rows.weights
         total = float(block.rows.n_rows if weights is None else weights.sum())
-        return supports.found(ranked, chosen, float(before.sum()) / total if supports.age else 0.0)
+        return supports.found(ranked, chosen, float(before.sum()) / total if known else 0.0)
 
     def _order(self, rows: Rows, scratch: Workspace) -> AnyArray:
         """Return the rows in cells, the last of which is filled up with its last row."""
