@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from galleries.exact import over_grid
 from scipy.integrate import quad
-from scipy.special import logsumexp
 from scipy.stats import expon, gamma, lomax, norm
 
 import caviar as cv
@@ -66,21 +65,6 @@ def test_seen_numbers_with_an_unknown_rate_are_exact():
     assert posterior["rate"].mean == pytest.approx((2.0 + 20) / (1.5 + x.sum()))
     found = posterior.predict({"x": [np.nan, 1.0]})["x"]
     assert found.mean[0] == pytest.approx((1.5 + x.sum()) / (2.0 + 20 - 1), rel=1e-6)
-
-
-def test_a_factorisation_is_below_the_evidence():
-    """Exponential priors on both sides (Schmidt, Winther and Hansen, 2009): quadrature of one row and two columns."""
-    y = np.array([[1.4, 0.5]])
-    w = cv.Exponential("w", 1.0, plates=OBS)
-    h = cv.Exponential("h", 1.0, plates=cv.Plate("column", 2))
-    posterior = cv.Model(cv.Normal("y", w * h, 4.0, plates=(OBS, *h.plates))).fit({"y": y}, tol=1e-12)
-    grid = np.linspace(0.005, 12, 1200)
-    prior = expon().logpdf(grid)
-    each = [prior + norm.logpdf(own, np.multiply.outer(grid, grid), 0.5) for own in y[0]]
-    of_w = prior + sum(logsumexp(own, axis=1) + np.log(grid[1] - grid[0]) for own in each)
-    exact, (mean,) = over_grid(of_w, grid)
-    assert exact - 0.6 < posterior.elbo < exact
-    assert posterior.local({"y": y})["w"].mean[0] == pytest.approx(mean, rel=0.3)
 
 
 @pytest.mark.starts_of_users
