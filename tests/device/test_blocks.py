@@ -45,8 +45,8 @@ def test_rows_that_do_not_fit_are_moved_in_each_pass(moved, monkeypatch):
     # room for four blocks of 100 rows of two columns
     monkeypatch.setattr(StrictLibrary, "free_memory", 4 * 100 * 2 * 8 / 0.6 + 1)
     few = fit(executor=strict(block_rows=100))
-    passes = few.n_iter + 1
-    assert moved.count(100) >= 4 + passes * 6
+    # a fit may go on from where its start has passed over the rows
+    assert moved.count(100) >= 4 + few.n_iter * 6
     monkeypatch.undo()
     assert_allclose(few.elbo_trace, fit(executor=strict(block_rows=100)).elbo_trace, rtol=0)
 
