@@ -21,10 +21,10 @@ _WANTED = os.environ.get("CAVIAR_RANDOM_MODELS")
 """How many models each test tries; without it the same few each time."""
 
 
-def examples(usual: int) -> settings:
-    """Return the settings of a test that tries so many models in `make test-all`, and a twelfth in `make test`."""
+def examples(usual: int, share: int = 12) -> settings:
+    """Return the settings of a test that tries so many models in `make test-all`, and this share in `make test`."""
     return settings(
-        max_examples=int(_WANTED or amount(-(-usual // 12), usual)),
+        max_examples=int(_WANTED or amount(-(-usual // share), usual)),
         derandomize=_WANTED is None,
         deadline=None,
         database=None,

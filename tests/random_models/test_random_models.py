@@ -30,7 +30,7 @@ from .strategy import Drawn, examples, models
 FEW = {"max_iter": 4, "tol": 0.0, "seed": 0}
 
 
-@examples(100)
+@examples(100, share=4)
 @given(models(), st.sampled_from(["auto", "prior"]), st.integers(0, 3), st.booleans())
 def test_a_fit_ends_at_a_stationary_point_of_the_elbo(drawn: Drawn, init: str, plate: int, apart: bool):
     """It rises to where no global factor can be improved, and is what the families' densities say."""
@@ -191,7 +191,7 @@ def test_point_masses(drawn: Drawn, which: int):
         assert has_coupled_rows(stated, posterior)
 
 
-@examples(120)
+@examples(120, share=3)
 @given(models(known_only=True, most_rows=4))
 def test_the_elbo_of_labels_is_bounded_by_the_sum_over_them(drawn: Drawn):
     """Where all but labels is known; with one label a row, or a chain, it is that sum."""
@@ -208,7 +208,7 @@ def test_the_elbo_of_labels_is_bounded_by_the_sum_over_them(drawn: Drawn):
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-@examples(5)
+@examples(5, share=1)
 @given(st.integers(0, 10_000), st.integers(1, 8))
 def test_the_elbo_of_a_conjugate_pair_is_the_evidence(pair: str, seed: int, n_rows: int):
     """One latent variable and no mean-field split: SciPy's distributions give log p(x)."""
