@@ -1,4 +1,4 @@
-"""Numbers with an exponential prior: quadrature, SciPy, and the kit."""
+"""Numbers with an exponential prior: quadrature and SciPy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from scipy.stats import expon, gamma, lomax, norm
 
 import caviar as cv
 from caviar.families import TruncatedNormal
-from caviar.testing import check_model, elbo_estimate
 
 OBS = cv.Plate("obs")
 
@@ -87,24 +86,6 @@ def test_parts_that_are_mostly_absent_are_found():
     points = {"h1": parts[:, 0] + 1e-3, "h2": parts[:, 1] + 1e-3, "tau": 100.0}
     assert posterior.elbo > model.fit({"y": y}, init=points, tol=1e-6).elbo - 0.02 * len(y)
     assert posterior["tau"].mean == pytest.approx(100.0, rel=0.15)
-
-
-@pytest.mark.slow
-def test_the_kit_finds_no_fault(tmp_path):
-    """Of a factorisation with unknown noise and rates, its draws, and a saved fit."""
-    rng = np.random.default_rng(1)
-    column = cv.Plate("column", 5)
-    data = {"y": np.outer(rng.exponential(1.0, 30), rng.exponential(2.0, 5)) + 0.3 * rng.normal(size=(30, 5))}
-    w = cv.Exponential("w", 1.0, plates=OBS)
-    h = cv.Exponential("h", cv.Gamma("rate", 1.0, 1.0), plates=column)
-    model = cv.Model(cv.Normal("y", w * h, cv.Gamma("tau", 1.0, 1.0), plates=(OBS, column)))
-    report = check_model(model, data, seed=0)
-    assert report.passed, report
-    posterior = model.fit(data, seed=0)
-    estimate = elbo_estimate(posterior, data, n_draws=200)
-    assert abs(posterior.elbo - estimate.value) < 4 * estimate.error
-    posterior.save(tmp_path / "fit.caviar")
-    assert cv.load(tmp_path / "fit.caviar").elbo == posterior.elbo
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Numbers that are not negative: quadrature, SciPy's skew normal, and the kit."""
+"""Numbers that are not negative: quadrature, SciPy's skew normal, and the kit, which exponential numbers pass too."""
 
 from __future__ import annotations
 
@@ -64,13 +64,14 @@ def test_two_coefficients_and_their_width_are_below_the_evidence():
 
 
 @pytest.mark.slow
-def test_the_kit_finds_no_fault():
+@pytest.mark.parametrize("kind", [cv.HalfNormal, cv.Exponential])
+def test_the_kit_finds_no_fault(kind):
     """Of a factorisation with unknown noise and widths, its draws, and a saved fit."""
     rng = np.random.default_rng(1)
     column = cv.Plate("column", 5)
     data = {"y": np.outer(rng.gamma(2.0, 1.0, 30), rng.gamma(2.0, 1.0, 5)) + 0.3 * rng.normal(size=(30, 5))}
-    w = cv.HalfNormal("w", 1.0, plates=OBS)
-    h = cv.HalfNormal("h", cv.Gamma("width", 1.0, 1.0), plates=column)
+    w = kind("w", 1.0, plates=OBS)
+    h = kind("h", cv.Gamma("width", 1.0, 1.0), plates=column)
     model = cv.Model(cv.Normal("y", w * h, cv.Gamma("tau", 1.0, 1.0), plates=(OBS, column)))
     report = check_model(model, data, seed=0)
     assert report.passed, report
@@ -82,8 +83,9 @@ def test_the_kit_finds_no_fault():
     assert posterior["h"].interval(0.95)[0].min() >= 0
 
 
-def test_a_saved_posterior_has_the_same_factors(tmp_path):
-    posterior = cv.Model(cv.Normal("y", cv.HalfNormal("a", 0.25), 4.0, plates=OBS)).fit({"y": [0.3, 1.0]})
+@pytest.mark.parametrize("kind", [cv.HalfNormal, cv.Exponential])
+def test_a_saved_posterior_has_the_same_factors(kind, tmp_path):
+    posterior = cv.Model(cv.Normal("y", kind("a", 0.25), 4.0, plates=OBS)).fit({"y": [0.3, 1.0]})
     posterior.save(tmp_path / "fit.caviar")
     again = cv.load(tmp_path / "fit.caviar")
     assert again["a"].mean == posterior["a"].mean

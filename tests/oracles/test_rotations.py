@@ -7,13 +7,14 @@ from scipy.special import digamma
 
 import caviar as cv
 from caviar.engine.ascent.schedules.expansion import sparse_priors
-from caviar.engine.ascent.schedules.expansion.expanded import Expanded, _best, _turn
+from caviar.engine.ascent.schedules.expansion.expanded import _best, _turn
 from caviar.engine.ascent.schedules.expansion.groups import groups_of, shrunk_of
 from caviar.engine.ascent.schedules.expansion.relevance import settled_precision
 from caviar.engine.ascent.schedules.expansion.rotation import Turned, best_rotation, best_scales
 from caviar.engine.ascent.schedules.expansion.sides import sides_of
 from caviar.engine.ascent.state import at_natural, joined
 from caviar.numerics.simple_structure import simple_turn
+from oracles.turns import states_before_turns
 
 OBS = cv.Plate("obs")
 
@@ -142,7 +143,7 @@ def test_settled_priors_of_sparse_vectors_are_where_updates_change_nothing(learn
 def test_priors_of_sparse_vectors_are_found():
     start = {"w0": _draw(15), "w1": _draw(10)}
     model, data = views(sparse=True)
-    seen, _ = _states(model, data, seed=0, max_iter=1, init=start)
+    seen, _ = states_before_turns(model, data, seed=0, max_iter=1, init=start)
     found = [
         tuple(own.name for own in (priors.variable, *priors.priors))
         for priors in seen[0][0].shrunk
@@ -150,7 +151,7 @@ def test_priors_of_sparse_vectors_are_found():
     ]
     assert found == [("w0", "alpha0", "share0"), ("w1", "alpha1", "share1")]
     model, data = views()
-    seen, _ = _states(model, data, seed=0, max_iter=1, init=start)
+    seen, _ = states_before_turns(model, data, seed=0, max_iter=1, init=start)
     assert not any(isinstance(own, sparse_priors.SparsePriors) for own in seen[0][0].shrunk)
 
 
@@ -192,25 +193,10 @@ def views(n_rows=60, n_factors=3, sparse=False, columns=(15, 10)):
     return cv.Model(*leaves), data
 
 
-def _states(model, data, **arguments):
-    """Return the schedule and the state of each step before its turn, and the posterior."""
-    seen = []
-    original = Expanded._turned
-
-    def turned(self, state, gained):
-        seen.append((self, state))
-        return original(self, state, gained)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Expanded, "_turned", turned)
-        posterior = model.fit(data, **arguments)
-    return seen, posterior
-
-
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_turn_gains_what_it_promises_and_more(sparse):
     model, data = views(sparse=sparse)
-    seen, _ = _states(model, data, seed=0, max_iter=4, init={"w0": _draw(15), "w1": _draw(10)})
+    seen, _ = states_before_turns(model, data, seed=0, max_iter=4, init={"w0": _draw(15), "w1": _draw(10)})
     schedule, state = seen[0]
     (group,) = schedule.groups
     assert group.is_scaled is sparse
@@ -240,7 +226,7 @@ def _draw(size, n_factors=3):
 @pytest.mark.parametrize("sparse", [False, True])
 def test_nothing_moves_at_a_fixed_point(sparse):
     model, data = views(sparse=sparse)
-    seen, posterior = _states(model, data, seed=0, max_iter=1000, tol=1e-9)
+    seen, posterior = states_before_turns(model, data, seed=0, max_iter=1000, tol=1e-9)
     assert posterior.converged
     assert np.all(np.diff(posterior.elbo_trace) > -1e-7)
     schedule, state = seen[-1]

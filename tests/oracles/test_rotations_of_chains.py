@@ -11,10 +11,11 @@ from scipy.stats import multivariate_normal, norm
 import caviar as cv
 from caviar.engine.ascent.schedules.expansion import expanded
 from caviar.engine.ascent.schedules.expansion.chains import TurnedChain
-from caviar.engine.ascent.schedules.expansion.expanded import Expanded, _best, _turn
+from caviar.engine.ascent.schedules.expansion.expanded import _best, _turn
 from caviar.engine.ascent.schedules.expansion.groups import groups_of
 from caviar.engine.ascent.schedules.expansion.sides import sides_of
 from caviar.engine.ascent.state import at_natural, joined
+from oracles.turns import states_before_turns
 
 NOISES = [np.ones(2), np.array([2.0, 0.7])]
 PRIOR_MEAN = np.array([[0.8, 0.1], [-0.2, 0.5]])
@@ -120,21 +121,6 @@ def _values(n_columns, n_rows=80):
     }
 
 
-def _states(model, data, **arguments):
-    """Return the schedule and the state of each step before its turn, and the posterior."""
-    seen = []
-    original = Expanded._turned
-
-    def turned(self, state, gained):
-        seen.append((self, state))
-        return original(self, state, gained)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Expanded, "_turned", turned)
-        posterior = model.fit(data, **arguments)
-    return seen, posterior
-
-
 def _sides(state, group):
     found = sides_of(state, group)
     assert found is not None
@@ -155,7 +141,7 @@ KINDS = ["plain", "relevance", "walk", "noise", "first"]
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_turn_gains_what_it_promises_and_more(kind):
     model, data = _system(kind)
-    seen, _ = _states(model, data, seed=0, max_iter=3)
+    seen, _ = states_before_turns(model, data, seed=0, max_iter=3)
     schedule, state = seen[1]
     (group,) = schedule.groups
     assert {own.variable.name for own in group.members} == {"w", "s0"}
@@ -167,7 +153,7 @@ def test_a_turn_gains_what_it_promises_and_more(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_objective_rises_with_a_turn_as_it_is_said_to(kind):
     model, data = _system(kind)
-    seen, _ = _states(model, data, seed=0, max_iter=3)
+    seen, _ = states_before_turns(model, data, seed=0, max_iter=3)
     schedule, state = seen[-1]
     (group,) = schedule.groups
     for _ in range(60):
@@ -189,7 +175,7 @@ def test_the_objective_rises_with_a_turn_as_it_is_said_to(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_ends_are_the_same_and_nothing_moves_there(kind, monkeypatch):
     model, data = _system(kind)
-    seen, found = _states(model, data, seed=0, max_iter=3000, tol=1e-9)
+    seen, found = states_before_turns(model, data, seed=0, max_iter=3000, tol=1e-9)
     assert found.converged
     assert np.all(np.diff(found.elbo_trace) > -1e-7)
     schedule, state = seen[-1]
@@ -203,7 +189,7 @@ def test_ends_are_the_same_and_nothing_moves_there(kind, monkeypatch):
 
 def test_two_chains_with_the_same_loadings_turn_together():
     model, data = _system("plain", n_chains=2)
-    seen, posterior = _states(model, data, seed=0, max_iter=20)
+    seen, posterior = states_before_turns(model, data, seed=0, max_iter=20)
     (group,) = seen[0][0].groups
     assert {own.variable.name for own in group.members} == {"w", "s0", "s1"}
     assert np.all(np.diff(posterior.elbo_trace) > -1e-7)

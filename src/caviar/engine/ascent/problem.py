@@ -401,6 +401,16 @@ class Problem:
         natural = self.optima[variable].natural(arrays)
         return natural, self.kinds[variable].factor(natural)
 
+    def update_all(self, arrays: Arrays) -> tuple[dict[Variable, Statistics], dict[Variable, Any]]:
+        """Update each global in turn, with its statistics in ``arrays``; return natural parameters and factors."""
+        naturals: dict[Variable, Statistics] = {}
+        factors: dict[Variable, Any] = {}
+        for variable, natural_of, factor_of in self.steps:
+            natural = naturals[variable] = natural_of(arrays)
+            factor = factors[variable] = factor_of(natural)
+            self.tell(arrays, variable, factor)
+        return naturals, factors
+
     def statistics(self, variable: Variable, factor: Any) -> Arrays:
         """Return the expected statistics of a factor, by key."""
         found: Arrays = {}

@@ -370,12 +370,9 @@ def _recentred(state: A) -> A | None:
 @np.errstate(all="ignore")
 def updated_globals(state: A) -> A:
     """Return the state with each global factor updated in turn, the sums over rows as they are."""
-    problem, q, arrays = state.problem, dict(state.q), dict(state.arrays)
-    natural: dict[Variable, Statistics] = {}
-    for variable, natural_of, factor_of in problem.steps:
-        own = natural[variable] = natural_of(arrays)
-        factor = q[variable] = factor_of(own)
-        problem.tell(arrays, variable, factor)
+    arrays = dict(state.arrays)
+    natural, factors = state.problem.update_all(arrays)
+    q = {**state.q, **factors}
     objective = state.objective.updated(q, arrays)
     return replaced(state, q=q, arrays=arrays, objective=objective, fell_at="", natural=natural)
 

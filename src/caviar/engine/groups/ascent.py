@@ -185,10 +185,8 @@ def looked(state: GroupedState, groups: AnyArray | None = None) -> GroupedState:
 
 def _updated(state: GroupedState) -> GroupedState:
     """Return the state with each global factor updated in turn, the sums over rows as they are."""
-    problem, q, arrays, natural = state.problem.problem, {}, dict(state.arrays), {}
-    for variable in problem.order:
-        natural[variable], q[variable] = problem.update_with_natural(variable, arrays)
-        arrays.update(problem.statistics(variable, q[variable]))
+    arrays = dict(state.arrays)
+    natural, q = state.problem.problem.update_all(arrays)
     own = state.problem.own_entropy(q, arrays)
     return replaced(state, arrays=arrays, own_entropy=own, natural=natural)
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ....._typing import Array
+from ....._typing import Array, Statistics
 
 _LEAST_LEFT = 1e-3
 """Of the variance of a step, that steps leave of a state at least."""
@@ -79,9 +79,10 @@ class TurnedChain:
         moved = {name: turn @ getattr(self, name) @ turn.T for name in names}
         return replace(self, **moved, first_mean=turn @ self.first_mean)
 
-    def transition(self) -> tuple[Array, Array]:
+    def natural_after(self, turn: Array, back: Array, natural: Statistics) -> Statistics:
         """Return the natural parameters of the rows of the transition at their optimum, (K, K) and (K, K, K)."""
-        return self._linear, -0.5 * (self.prior_precision + self.noise[:, None, None] * self.before)
+        own = self.turned(turn)
+        return own._linear, -0.5 * (own.prior_precision + own.noise[:, None, None] * own.before)
 
     def value(self, turn: Array) -> tuple[float, Array]:
         """Return what chain and transition say of turned states, and its derivative by the entries of ``turn``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,8 +15,7 @@ from .....numerics.records import replaced
 from ...problem import Problem
 from ...schedule import Ascent, AscentAround
 from ...state import AscentState, at_natural, joined
-from .chains import TurnedChain
-from .groups import Group, Member, Shrunk, groups_of, shrunk_of
+from .groups import Group, Shrunk, groups_of, shrunk_of
 from .rotation import BRIEF, EXACT, Side, best_rotation, best_scales, foreseen
 from .sides import sides_of
 from .sparse_priors import SparsePriors, sparse_priors_of
@@ -140,33 +139,18 @@ def _turn(
     """Turn the shared factors of a group in place, and update the precisions of their coordinates."""
     inverse: Any = np.linalg.inv(turn)
     for own, side in zip(group.members, sides, strict=True):
-        for variable, natural in _turned_factors(problem, own, side, turn, inverse, naturals):
-            naturals[variable] = natural
-            arrays.update(problem.statistics(variable, problem.factor(variable, natural)))
+        variable: Variable = own.variable if own.transition is None else own.transition
+        if problem.bound.is_local(variable):
+            # the factors of the rows follow from the others
+            continue
+        around, back = (inverse.T, turn.T) if own.is_dual else (turn, inverse)
+        naturals[variable] = side.natural_after(around, back, naturals[variable])
+        arrays.update(problem.statistics(variable, problem.factor(variable, naturals[variable])))
     for own in group.members:
         if own.relevance is None:
             continue
         naturals[own.relevance], factor = problem.update_with_natural(own.relevance, arrays)
         arrays.update(problem.statistics(own.relevance, factor))
-
-
-def _turned_factors(
-    problem: Problem,
-    member: Member,
-    side: Side,
-    turn: Array,
-    inverse: Array,
-    naturals: dict[Any, Statistics],
-) -> Iterator[tuple[Variable, Statistics]]:
-    """Yield the shared factors that turn with a member: its own, or the transition of a chain at its optimum.
-
-    Factors of the rows follow from these.
-    """
-    variable, back = member.variable, turn.T if member.is_dual else inverse
-    if isinstance(side, TurnedChain) and member.transition is not None:
-        yield member.transition, side.turned(inverse.T if member.is_dual else turn).transition()
-    elif not problem.bound.is_local(variable):
-        yield variable, (_scaled if variable.has_zeros else _rotated)(naturals[variable], back)
 
 
 def _with_settled(before: A, state: A, shrunk: Sequence[Shrunk | SparsePriors]) -> A | None:
@@ -199,16 +183,3 @@ def _has_moved(before: AscentState, after: AscentState, relevance: Variable) -> 
         return False
     (shape, rate), (shape_after, rate_after) = before.natural[relevance], after.natural[relevance]
     return bool(np.abs(np.log(shape_after / rate_after * rate / shape)).max() > _STILL)
-
-
-def _rotated(natural: Statistics, back: Array) -> Statistics:
-    """Return the natural parameters of Normal vectors times the inverse of ``back``."""
-    linear, quadratic = natural
-    return linear @ back, back.T @ quadratic @ back
-
-
-def _scaled(natural: Statistics, back: Array) -> Statistics:
-    """Return the natural parameters of vectors with zeros, of whose entries each is divided by one of ``back``."""
-    included, linear, quadratic = natural
-    scale = np.diagonal(back)
-    return included + np.log(scale), linear * scale, quadratic * np.square(scale)

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.optimize import minimize
 
-from ....._typing import Array
+from ....._typing import Array, Statistics
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,10 @@ class Side(Protocol):
 
     def value(self, turn: Array) -> tuple[float, Array]:
         """Return what is said of them once they are turned, and its derivative by the entries of ``turn``."""
+        ...
+
+    def natural_after(self, turn: Array, back: Array, natural: Statistics) -> Statistics:
+        """Return the natural parameters of the factor that turns with them; ``back`` is the inverse of their turn."""
         ...
 
 
@@ -129,6 +133,16 @@ class Turned:
             total -= float(self.shape @ np.log(rate))
             slope = slope - (self.shape / rate)[:, None] * turned
         return total, slope
+
+    def natural_after(self, turn: Array, back: Array, natural: Statistics) -> Statistics:
+        """Return the natural parameters of the vectors after a turn, whose inverse is ``back``."""
+        if len(natural) == 2:
+            linear, quadratic = natural
+            return linear @ back, back.T @ quadratic @ back
+        # of vectors with zeros each coordinate is scaled
+        included, linear, quadratic = natural
+        scale = np.diagonal(back)
+        return included + np.log(scale), linear * scale, quadratic * np.square(scale)
 
 
 def best_rotation(sides: Sequence[Side], effort: Effort = EXACT) -> Array:
