@@ -44,7 +44,7 @@ from .restarts import beginning, side_by_side, usable
 from .rows import as_executor, bound_of, rows_of
 from .termination import terminating
 from .uncertainty import Wanted
-from .warnings import warn_about
+from .warnings import warn_about, warn_of_failures, warn_of_unmoved
 
 
 class Model(ShownAsGraph):
@@ -304,6 +304,8 @@ class Model(ShownAsGraph):
         LostDigitsWarning
             If sums over the data are so large that rounding alone changes the ELBO by more than 0.001 nats, or columns
             are collinear to double precision.
+        CaviarWarning
+            If some of several starts led nowhere, or ``init="prior"`` to a product of hidden locations that is 0.
         LooseBoundWarning
             If a hidden number times hidden weights is the concentration of a Dirichlet.
         CheckpointWarning
@@ -340,6 +342,9 @@ class Model(ShownAsGraph):
             ends = self._restarts(problem, row_map, init, keeper, settings, progress, own)
         best = usable(ends.best)
         warn_about(best, self.structure.nodes, settings, default_length=max_iter is None and stated.settles)
+        warn_of_failures(ends, init)
+        if isinstance(init, str) and init == "prior" and prior is None and most:
+            warn_of_unmoved(best)
         return Posterior(
             self,
             best,

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
-from .._errors import CollapseWarning, ConvergenceWarning, LooseBoundWarning, LostDigitsWarning
+import numpy as np
+
+from .._errors import CaviarWarning, CollapseWarning, ConvergenceWarning, LooseBoundWarning, LostDigitsWarning
 from ..engine.ascent.driver import Result, Settings
 from ..engine.ascent.lost_digits import nearly_singular
 from ..engine.ascent.status import Status
+from ..engine.starts.restarts import Ends
 from ..language import Dirichlet, Node, Variable
+from ..language.products_of_unknowns import multiplied_together
 from ..language.roles import SCALAR
 
 _OF_THE_ELBO = 1e-14
 """Rounding error relative to the ELBO that is its own, and no sign of numbers that cancel."""
+
+_NOTHING = 1e-6
+"""Of its standard deviation, below which a location has not left 0."""
 
 _CALLER = 4
 """Frames from here to the call of ``fit``."""
@@ -75,6 +83,48 @@ def warn_about(best: Result, nodes: tuple[Node, ...], settings: Settings, *, def
             LostDigitsWarning,
             stacklevel=_CALLER,
         )
+
+
+def warn_of_failures(ends: Ends, init: object) -> None:
+    """Warn where some of several starts led to no factors at all, and say why the first of these did not."""
+    n_failed = ends.n_ended - len(ends.elbos)
+    if n_failed:
+        remedy = " A draw from a vague prior can be far from any data: give narrower priors, or init='auto'."
+        warnings.warn(
+            f"{n_failed} of {ends.n_ended} starts led nowhere; the best of the others is kept. The first failed "
+            f"because {ends.failure.rstrip('.')}.{remedy if init == 'prior' else ''}",
+            CaviarWarning,
+            stacklevel=_CALLER,
+        )
+
+
+def warn_of_unmoved(best: Result) -> None:
+    """Warn where a fit that began at the priors ended with a product of hidden locations that is 0 everywhere.
+
+    At priors of mean 0 neither of them has a reason to move.
+    """
+    bound = best.problem.bound
+    for several in multiplied_together(bound.nodes, set(bound.latent)):
+        at_zero = [own.name for own in several if own in best.q and _is_at_zero(best.q[own])]
+        if at_zero:
+            others = [own.name for own in several if own.name not in at_zero]
+            told = " and ".join(f"'{name}'" for name in at_zero + others)
+            warnings.warn(
+                f"init='prior' began where the means of {told} are 0, so that none of them had a reason to move, and "
+                f"'{at_zero[0]}' is still 0: their product explains nothing. init='auto' begins at a guess from the "
+                f"data; a mapping gives values to begin with.",
+                CaviarWarning,
+                stacklevel=_CALLER,
+            )
+
+
+def _is_at_zero(factor: Any) -> bool:
+    moments = None if factor.learnt is None else factor.location_moments()
+    if moments is None:
+        return not np.any(factor.mean)
+    mean, covariance = moments
+    variance = covariance if covariance.ndim == mean.ndim else np.diagonal(covariance, axis1=-2, axis2=-1)
+    return bool(np.all(np.abs(mean) <= _NOTHING * np.sqrt(variance)))
 
 
 def _warn_about_total(node: Node, best: Result) -> None:

@@ -202,6 +202,7 @@ def _settled(
     return moved, q, arrays, coefficients
 
 
+@np.errstate(all="ignore")
 def begin(problem: Problem, q: Factors, rows: RowMap, warm: Warm = COLD) -> AscentState:
     """Return the state at a start: a pass over the rows with the given global factors."""
     problem, q, arrays, coefficients = ready(problem, q, statistics_of(problem, q), may_return=True)

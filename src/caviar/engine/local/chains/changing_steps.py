@@ -103,7 +103,7 @@ class ChangingStepsFactor(LinearGaussianChainFactor):
         transition = np.asarray(
             np.linalg.solve(noise_precision, of["pairs"].swapaxes(-1, -2)), dtype=np.float64
         )
-        spread = spread_of_rows(-2.0 * symmetric_part(of["previous_xx"]), of["pairs"] @ transition)
+        spread = spread_of_rows(of, transition)
         return transition, noise_precision, spread
 
     def _told(self, of: Mapping[str, Array], steps: Steps) -> Array | float:

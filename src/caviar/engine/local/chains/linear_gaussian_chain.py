@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .... import families
+from ...._errors import ImproperError
 from ...._typing import AnyArray, Array
 from ....families._gaussian_chain_response import Blocks, response_of_gaussian_chain
 from ....families.linear_gaussian_chain import StateMoments, told_by_inputs
@@ -77,7 +78,7 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
             return self._transition, -2.0 * symmetric_part(of["residual_xx"]), None
         noise_precision = -2.0 * symmetric_part(of["next_xx"])
         transition = of["pairs"].T / noise_precision.diagonal()[:, None]
-        spread = spread_of_rows(-2.0 * symmetric_part(of["previous_xx"]), of["pairs"] @ transition)
+        spread = spread_of_rows(of, transition)
         return transition, noise_precision, spread
 
     def _of_steps(self, natural: Array, sums: Mapping[Hashable, Array]) -> dict[str, Array]:
@@ -262,10 +263,27 @@ def at_steps(values: Array, places: AnyArray) -> Array:
     return values if values.ndim == 2 else values[places]
 
 
-def spread_of_rows(second: Array, of_mean: Array) -> Array:
+def spread_of_rows(of: Mapping[str, Array], transition: Array) -> Array:
     """Return what the uncertainty of a transition's rows says of the state before a step: <A' Q A> - <A>' Q <A>.
 
     It is positive semi-definite; what is below zero is rounding.
+
+    Parameters
+    ----------
+    of
+        Natural parameters of the statistics of steps, by name.
+    transition
+        The expected transition <A>.
+
+    Raises
+    ------
+    ImproperError
+        If it leaves the range of double precision, as after a draw from a vague prior.
     """
-    values, vectors = np.linalg.eigh(symmetric_part(second - of_mean))
+    with np.errstate(over="ignore", invalid="ignore"):
+        second = -2.0 * symmetric_part(of["previous_xx"])
+        own = symmetric_part(second - of["pairs"] @ transition)
+    if not np.isfinite(own).all():
+        raise ImproperError("the steps of a chain of vectors leave the range of double precision")
+    values, vectors = np.linalg.eigh(own)
     return (vectors * np.maximum(values, 0.0)[..., None, :]) @ vectors.swapaxes(-1, -2)
