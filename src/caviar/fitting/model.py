@@ -44,7 +44,7 @@ from .restarts import beginning, side_by_side, usable
 from .rows import as_executor, bound_of, rows_of
 from .termination import terminating
 from .uncertainty import Wanted
-from .warnings import warn_about, warn_of_failures, warn_of_unmoved
+from .warnings import warn_about
 
 
 class Model(ShownAsGraph):
@@ -341,10 +341,7 @@ class Model(ShownAsGraph):
             keeper = keeper_of(checkpoint, checkpoint_every, belongs, States(own, problem, row_map), seed)
             ends = self._restarts(problem, row_map, init, keeper, settings, progress, own)
         best = usable(ends.best)
-        warn_about(best, self.structure.nodes, settings, default_length=max_iter is None and stated.settles)
-        warn_of_failures(ends, init)
-        if isinstance(init, str) and init == "prior" and prior is None and most:
-            warn_of_unmoved(best)
+        warn_about(best, ends, settings, max_iter is None and stated.settles, init, prior)
         return Posterior(
             self,
             best,

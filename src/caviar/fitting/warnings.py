@@ -23,23 +23,32 @@ _NOTHING = 1e-6
 """Of its standard deviation, below which a location has not left 0."""
 
 _CALLER = 4
-"""Frames from here to the call of ``fit``."""
+"""Frames from :func:`warn_about` to the call of ``fit``."""
 
 
-def warn_about(best: Result, nodes: tuple[Node, ...], settings: Settings, *, default_length: bool) -> None:
-    """Warn where the kept end of a fit has collapsed, has not settled, or has lost digits.
+def warn_about(
+    best: Result, ends: Ends, settings: Settings, is_default_length: bool, init: object, prior: object
+) -> None:
+    """Warn where starts led nowhere, or where the kept end of a fit has collapsed, has not settled, or has lost digits.
 
     Parameters
     ----------
     best
         The kept end.
-    nodes
-        Of the model.
+    ends
+        Of all starts.
     settings
         That the fit was made with.
-    default_length
+    is_default_length
         Whether the number of iterations is the default: who says how many there are to be knows that they may not do.
+    init
+        Where the fit was told to begin; ``"prior"`` at the priors, or at draws from them.
+    prior
+        The posterior of an earlier fit in the place of the priors, or None.
     """
+    at_priors = prior is None and isinstance(init, str) and init == "prior"
+    if ends.failure:
+        _warn_of_failures(ends, at_priors=at_priors)
     if best.status is Status.COLLAPSED:
         warnings.warn(
             f"the fit collapsed (in every one of {settings.n_restarts} starts): {best.status.explanation}.",
@@ -48,7 +57,7 @@ def warn_about(best: Result, nodes: tuple[Node, ...], settings: Settings, *, def
         )
         # that its numbers have no digits is no news
         return
-    if best.status is Status.MAX_ITER and default_length:
+    if best.status is Status.MAX_ITER and is_default_length:
         warnings.warn(
             f"the fit has not converged after {settings.max_iter} iterations; the last changed the ELBO by "
             f"{best.trace[-1] - best.trace[-2]:.2g} nats. Raise max_iter, or tol (a change per row, now "
@@ -56,12 +65,22 @@ def warn_about(best: Result, nodes: tuple[Node, ...], settings: Settings, *, def
             ConvergenceWarning,
             stacklevel=_CALLER,
         )
+    if at_priors and settings.max_iter:
+        _warn_of_unmoved(best)
+    _warn_about_digits(best)
+    for node in best.problem.bound.nodes:
+        if node.is_bound:
+            _warn_about_total(node, best)
+
+
+def _warn_about_digits(best: Result) -> None:
+    """Warn where sums are so large, or columns so much alike, that rounding is seen in the ELBO."""
     if best.lost_in and best.lost <= _OF_THE_ELBO * abs(best.elbo):
         warnings.warn(
             f"the ELBO is {best.elbo:.3g} nats. Double precision keeps sixteen digits, so it is known to "
             f"about {best.lost:.1g} nats; fits whose ELBOs differ by less are equally good.",
             LostDigitsWarning,
-            stacklevel=_CALLER,
+            stacklevel=_CALLER + 1,
         )
     elif best.lost_in:
         warnings.warn(
@@ -70,35 +89,30 @@ def warn_about(best: Result, nodes: tuple[Node, ...], settings: Settings, *, def
             f"wrong. Centre and scale the data and the known columns that '{best.lost_in}' depends on, and its prior "
             f"with them.",
             LostDigitsWarning,
-            stacklevel=_CALLER,
+            stacklevel=_CALLER + 1,
         )
-    for node in nodes:
-        if node.is_bound:
-            _warn_about_total(node, best)
     if collinear := nearly_singular(best.problem, best.q):
         warnings.warn(
             f"columns that '{collinear}' multiplies are collinear in double precision: their sums swamp "
             f"its prior, and the ELBO may be wrong by about a nat. Leave one of them out, or tighten the "
             f"prior.",
             LostDigitsWarning,
-            stacklevel=_CALLER,
+            stacklevel=_CALLER + 1,
         )
 
 
-def warn_of_failures(ends: Ends, init: object) -> None:
+def _warn_of_failures(ends: Ends, *, at_priors: bool) -> None:
     """Warn where some of several starts led to no factors at all, and say why the first of these did not."""
-    n_failed = ends.n_ended - len(ends.elbos)
-    if n_failed:
-        remedy = " A draw from a vague prior can be far from any data: give narrower priors, or init='auto'."
-        warnings.warn(
-            f"{n_failed} of {ends.n_ended} starts led nowhere; the best of the others is kept. The first failed "
-            f"because {ends.failure.rstrip('.')}.{remedy if init == 'prior' else ''}",
-            CaviarWarning,
-            stacklevel=_CALLER,
-        )
+    remedy = " A draw from a vague prior can be far from any data: give narrower priors, or init='auto'."
+    warnings.warn(
+        f"{ends.n_ended - len(ends.elbos)} of {ends.n_ended} starts led nowhere; the best of the others is kept. The "
+        f"first failed because {ends.failure.rstrip('.')}.{remedy if at_priors else ''}",
+        CaviarWarning,
+        stacklevel=_CALLER + 1,
+    )
 
 
-def warn_of_unmoved(best: Result) -> None:
+def _warn_of_unmoved(best: Result) -> None:
     """Warn where a fit that began at the priors ended with a product of hidden locations that is 0 everywhere.
 
     At priors of mean 0 neither of them has a reason to move.
@@ -114,7 +128,7 @@ def warn_of_unmoved(best: Result) -> None:
                 f"'{at_zero[0]}' is still 0: their product explains nothing. init='auto' begins at a guess from the "
                 f"data; a mapping gives values to begin with.",
                 CaviarWarning,
-                stacklevel=_CALLER,
+                stacklevel=_CALLER + 1,
             )
 
 
