@@ -25,7 +25,7 @@ from ..binding.nested import outer_variables
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from ..topics.kind_of_rows import kind_of
-from .candidates import basis_of, start_from, with_indicators
+from .candidates import basis_of, start_from, with_indicators, with_rates
 from .clustering.kmeans import kmeans
 from .clustering.partitions import in_original_units, may_merge, merged, partition
 from .components.gates import Gate
@@ -44,6 +44,9 @@ _MERGED = 2
 _STRAYS = 0.2
 """Share of the members of clusters that get random labels in every fourth restart: easy clusters are all the same."""
 
+
+_DRAWS_OF_RATES = 2
+"""From which rates of low rank are guessed: those of a first start would be the same again and again."""
 
 _SPREAD = 1.0
 """Standard deviation of the logarithms by which precisions of effects and of noise differ from restart to restart."""
@@ -83,9 +86,11 @@ def chance_start(
     guesses = _guesses(basis, number)
     if outer_variables(problem.bound.nodes, problem.order):
         return Begun(settled(*start_from(basis, guesses[-1]), row_map))
-    starts = [partial(start_from, basis, guess) for guess in guesses]
+    rates = list(with_rates(basis, n_draws=_DRAWS_OF_RATES))
+    starts = [] if rates and not basis.gates else [partial(start_from, basis, guess) for guess in guesses]
     # hidden numbers 0 or 1 are guessed anew: what is drawn for them differs from restart to restart
-    starts += [partial(start_from, other, dict(guesses[0])) for other in with_indicators(basis)]
+    others = (*rates, *with_indicators(basis))
+    starts += [partial(start_from, other, dict(guesses[0])) for other in others]
     begun = best_of(starts, basis)
     return replace(begun, rows_raced=basis.rows_passed)
 

@@ -21,6 +21,7 @@ from .guesses.from_labels import from_labels
 from .products.columns import Setting
 from .products.indicators import indicators_of
 from .products.labels import labels_of_products
+from .products.rates.guessed import rates_of
 from .products.scales import balanced
 from .products.scores import scores_of
 from .products.several.ways import factors_of
@@ -76,6 +77,18 @@ def with_scores(basis: Basis, guess: Guess) -> Iterator[Basis]:
             if variable in problem.order
         }
         yield replace(basis, points=points, held=held)
+
+
+def with_rates(basis: Basis, **draws: int) -> Iterator[Basis]:
+    """Yield a basis in which Gammas that are multiplied in rates are guessed; none where there are none.
+
+    Those of the rows follow from the others.
+    """
+    found = rates_of(Setting(basis.problem, basis.sample, {}), basis.rng, **draws)
+    order = basis.problem.order
+    held = {own: basis.problem.with_known(own, factor) for own, factor in found.items() if own in order}
+    if held:
+        yield replace(basis, held=held, follows=True)
 
 
 def with_indicators(basis: Basis) -> Iterator[Basis]:

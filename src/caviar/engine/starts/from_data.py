@@ -25,6 +25,7 @@ from .candidates import (
     start_from,
     with_followers,
     with_indicators,
+    with_rates,
     with_scores,
 )
 from .cells import with_cells_moved
@@ -225,9 +226,12 @@ def _starts(basis: Basis, guesses: Sequence[Guess]) -> Iterator[Callable[[], Sta
     and starts in which chains follow from these labels.
     """
     for number, guess in enumerate(guesses):
-        yield partial(_start, basis, guess)
+        rates = [] if number else list(with_rates(basis))
+        if not rates or basis.gates:
+            # a draw ends lower than guessed rates unless labels say more
+            yield partial(_start, basis, guess)
         if number < _SCORED:
-            others = (*with_scores(basis, guess), *with_followers(basis, guess))
+            others = (*rates, *with_scores(basis, guess), *with_followers(basis, guess))
             yield from (partial(start_from, other, dict(guess)) for other in others)
         if not number:
             yield from (partial(start_from, other, dict(guess)) for other in with_indicators(basis))

@@ -46,12 +46,15 @@ class Side:
         The plate that they choose from, or None.
     variance
         The prior variance of an entry, if that is known.
+    along
+        The plate of numbers that a dot product is summed along, or None.
     """
 
     variable: Variable
     index: Any
     chosen: Plate | None
     variance: float | None
+    along: Plate | None = None
 
     @property
     def size(self) -> int:
@@ -119,7 +122,7 @@ def _products(problem: Problem, leaf: Variable) -> Iterator[Product]:
 def free_sides(problem: Problem, leaf: Variable, addend: Addend) -> list[Side]:
     """Return the different hidden locations whose product an addend is; none if anything else is in it."""
     sides = [_side(problem, leaf, operand) for operand in addend.operands]
-    found = [side for side in sides if side is not None and _is_free(problem, side.variable)]
+    found = [side for side in sides if side is not None and is_free(problem, side.variable)]
     return found if len(found) == len(sides) == len({side.variable for side in found}) else []
 
 
@@ -151,7 +154,7 @@ def _variance(problem: Problem, location: Variable) -> float | None:
     return float(1 / precision.mean()) if precision.mean() > 0 else None
 
 
-def _is_free(problem: Problem, variable: Variable) -> bool:
+def is_free(problem: Problem, variable: Variable) -> bool:
     """Whether a location is hidden with all its repetitions, and known only by the statement."""
     own = problem.bound.of(variable)
     if own.clamped is not None or own.prior is not None:

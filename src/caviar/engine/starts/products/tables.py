@@ -136,6 +136,8 @@ def repetitions(
     """Return the repetition of a side that belongs to each value of a leaf; None if it is not known."""
     found: AnyArray = np.zeros((1,) * len(shape), dtype=np.int64)
     for plate, size in zip(setting.plates_of(side.variable), setting.sizes_of(side.variable), strict=True):
+        if plate is side.along:
+            continue
         if plate is side.chosen:
             axis, own = 0, setting.labels_of(side.index)
         else:
