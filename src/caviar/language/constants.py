@@ -52,6 +52,13 @@ def as_known(value: Any, owner: str, instead_of_link: str = "") -> Array:
     return array
 
 
+def number(value: float) -> Array:
+    """Return a number as :func:`as_known` does."""
+    array = np.array(value)
+    array.flags.writeable = False
+    return array
+
+
 def refuse_link(value: Any, owner: str, instead: str = "") -> None:
     """Refuse a link where it cannot be, and say what would do instead.
 
@@ -125,7 +132,7 @@ class Constant(Node):
                     f"plate '{plate.name}' has size {plate.size}, but {size} rows in Constant '{self.name}'"
                 )
         event = self.value.shape[len(self.plates) :]
-        if len(set(event)) > 1:
+        if event and len(set(event)) > 1:
             raise PlateError(
                 f"Constant '{self.name}' must be numbers, vectors or square matrices; got event shape {event}"
             )

@@ -163,7 +163,7 @@ class _Reader:
         return place
 
     def _over(self, plates: Sequence[Plate]) -> tuple[int, ...]:
-        return tuple([self._plate(plate) for plate in plates])
+        return tuple([self._plate(plate) for plate in plates]) if plates else ()
 
     def _node(self, node: Node) -> Hashable:
         own = type(node), node.name, self._over(node.plates)
