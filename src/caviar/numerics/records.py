@@ -1,4 +1,4 @@
-"""Frozen records with other values of some fields."""
+"""Frozen records with other values of some fields, and shallow copies."""
 
 from __future__ import annotations
 
@@ -32,4 +32,22 @@ def replaced(record: R, **changes: Any) -> R:
         values = {name: values[name] for name in fields}
     other = object.__new__(kind)
     other.__dict__.update(values)
+    return other
+
+
+def copied(own: R) -> R:
+    """Return a shallow copy of an object with attributes of its own.
+
+    :func:`copy.copy` does the same after it has asked how such an object is pickled.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> one = SimpleNamespace(x=1)
+    >>> other = copied(one)
+    >>> other.x, other is one
+    (1, False)
+    """
+    other = object.__new__(type(own))
+    other.__dict__.update(own.__dict__)
     return other

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,6 +20,7 @@ from ..._errors import ImproperError
 from ..._typing import AnyArray, Array, Statistics
 from ...language import Axis, Variable
 from ...numerics.cached import cached_property
+from ...numerics.records import copied
 from ..binding.bound_model import BoundModel
 from ..binding.coordinates import Coordinates
 from ..binding.observed_below import seen_globals
@@ -220,7 +220,7 @@ class Problem:
 
     def with_default_groups(self) -> Problem:
         """Return this problem with the default groups of globals that share a factor."""
-        other = copy(self)
+        other = copied(self)
         groups, other.on_groups = self.fact(
             "groups by default",
             lambda: groups_by_default(self.order, self.compiled.terms, self.bound, self.point),
@@ -250,7 +250,7 @@ class Problem:
         All of them have been compiled: going back to more of them costs nothing.
         """
         if all(variable in self.updates for variable in variables):
-            other = copy(self)
+            other = copied(self)
             other.order, other._together = tuple(variables), None
             for name in ("flat", "keys_in_order", "with_precisions", "optima", "kinds", "steps"):
                 vars(other).pop(name, None)
@@ -261,7 +261,7 @@ class Problem:
 
     def with_rows(self, rows: RowModel) -> Problem:
         """Return this problem with another way to summarise its rows."""
-        other = copy(self)
+        other = copied(self)
         other.rows, other._together = rows, None
         return other
 

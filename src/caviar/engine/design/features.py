@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -21,7 +20,7 @@ from ..._typing import AnyArray, Array
 from ...language import Node, Variable
 from ...language.roles import Role
 from ...numerics.cached import cached_property
-from ...numerics.records import replaced
+from ...numerics.records import copied, replaced
 from ..binding.missing.values import OBSERVED
 from ..design.keys import ColumnKey, FeatureKey
 from .scratch import Scratch
@@ -426,7 +425,7 @@ class FeatureTable:
 
     def with_features(self, features: Sequence[Feature]) -> FeatureTable:
         """Return the same table with other features in the same rows."""
-        other = copy(self)
+        other = copied(self)
         other.features = tuple(features)
         tallied = zip(other.features, self.slices, strict=True) if self.tallied else ()
         other.tallied = tuple((own, rows) for own, rows in tallied if own.is_tallied)
