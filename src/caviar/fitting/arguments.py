@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial, wraps
+from functools import partial, wraps
 from numbers import Integral, Real
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -14,6 +14,7 @@ from ..engine.ascent.problem import Problem
 from ..execution.memory import keep_freed_memory
 from ..language import Plate, Variable
 from ..numerics.blas import one_blas_thread
+from ..numerics.cached import cached_property
 from ..posterior.posterior import Posterior
 
 _MOST_RESTARTS = 1_000_000
@@ -36,18 +37,30 @@ def seeds(
     """
     if isinstance(seed, np.random.Generator):
         return [partial(np.random.default_rng, own) for own in seed.spawn(n_restarts)]
-    whole = cache(partial(np.random.SeedSequence, seed))
+    whole = _Whole(seed)
     if seed is not None:
         try:
-            whole()
+            _ = whole.entropy
         except (TypeError, ValueError):
             raise ParameterError(f"seed is None, a whole number >= 0 or a Generator; got {seed!r}") from None
     return [partial(_generator_of_child, whole, number) for number in range(n_restarts)]
 
 
-def _generator_of_child(whole: Callable[[], np.random.SeedSequence], number: int) -> np.random.Generator:
+class _Whole:
+    """The sequence of which the seeds of all starts are children, made when one of them is asked for."""
+
+    def __init__(self, seed: int | None) -> None:
+        self._seed = seed
+
+    @cached_property
+    def entropy(self) -> Any:
+        """What all children have in common."""
+        return np.random.SeedSequence(self._seed).entropy
+
+
+def _generator_of_child(whole: _Whole, number: int) -> np.random.Generator:
     """Return the generator of the child with this number, as ``spawn`` makes it."""
-    return np.random.default_rng(np.random.SeedSequence(whole().entropy, spawn_key=(number,)))
+    return np.random.default_rng(np.random.SeedSequence(whole.entropy, spawn_key=(number,)))
 
 
 def known_names(argument: str, names: Sequence[str], known: Mapping[str, Variable]) -> Sequence[str]:

@@ -153,6 +153,8 @@ def _no_beginning(value: Array) -> str:
 
 def _log(value: Array) -> Array:
     """Return the logarithm, down to the smallest subnormal number; 0 of zero, which :attr:`Role.zeros` tells."""
+    if not value.ndim and value.item() > 0:
+        return np.log(value)
     return np.log(np.where(value > 0, value, 1.0))
 
 

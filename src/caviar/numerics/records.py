@@ -24,14 +24,16 @@ def replaced(record: R, **changes: Any) -> R:
     Point(x=1.0, y=3.0)
     """
     kind: Any = type(record)
-    fields, values = kind.__dataclass_fields__, {**record.__dict__, **changes}
+    other, fields = object.__new__(kind), kind.__dataclass_fields__
+    values = other.__dict__
+    values.update(record.__dict__)
+    values.update(changes)
     if len(values) > len(fields):
         # cached properties, or a name that is not a field
         if not changes.keys() <= fields.keys():
             raise TypeError(f"{kind.__name__} has no field {sorted(changes.keys() - fields.keys())[0]!r}")
-        values = {name: values[name] for name in fields}
-    other = object.__new__(kind)
-    other.__dict__.update(values)
+        for name in values.keys() - fields.keys():
+            del values[name]
     return other
 
 

@@ -278,11 +278,11 @@ class Problem:
     @cached_property
     def sequential(self) -> dict[Variable, SequentialUpdate]:
         """Updates of vectors whose entries are updated one after another."""
-        terms = [term.contraction for term in self.compiled.terms]
+        several = [own for own in self.updates if own.is_sequential]
+        terms = [term.contraction for term in self.compiled.terms] if several else []
         return {
-            own: SequentialUpdate(own.name, terms, update.natural, at_mode=own in self.point)
-            for own, update in self.updates.items()
-            if own.is_sequential
+            own: SequentialUpdate(own.name, terms, self.updates[own].natural, at_mode=own in self.point)
+            for own in several
         }
 
     @cached_property
@@ -297,7 +297,8 @@ class Problem:
     def untold_terms(self) -> list[int]:
         """Numbers of the terms that count as 0: entropies of local factors are divergences from these priors."""
         certain = {variable for factor in self.factors for variable in factor.certain}
-        return [number for number, term in enumerate(self.compiled.terms) if term.owner in certain]
+        terms = enumerate(self.compiled.terms) if certain else ()
+        return [number for number, term in terms if term.owner in certain]
 
     @cached_property
     def summed_terms(self) -> SummedTerms:

@@ -162,12 +162,12 @@ def term_values(several: Sequence[TermValue], arrays: Mapping[Hashable, Array]) 
             found.append(said)
             continue
         statistic = arrays[key]
-        if not said.shape == statistic.shape == shape:
+        if not (shape or said.ndim or statistic.ndim):
+            found.append(said.item() * statistic.item())
+        elif not said.shape == statistic.shape == shape:
             found.append(float(np.add.reduce(said * spread(statistic, shape), None)))
-        elif shape:
-            found.append(said.ravel().dot(statistic.ravel()).item())
         else:
-            found.append((said * statistic).item())
+            found.append(said.ravel().dot(statistic.ravel()).item())
     return found
 
 

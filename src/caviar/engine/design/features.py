@@ -223,6 +223,12 @@ class Feature:
         return self.statistic == "xx" and bool(self.summed) and not self.shape and not self.is_square
 
     @cached_property
+    def is_plain_square(self) -> bool:
+        """Whether it is the square of each number of a value, measured from a reference point, and none is missing."""
+        is_square = self._is_power and self.statistic == "xx" and not self.summed and not self.is_outer
+        return is_square and self.source is not None and not self.source.has_missing
+
+    @cached_property
     def is_tallied(self) -> bool:
         """Whether its rows are never written out: looked up and tallied by label, or products of a sparse matrix."""
         if self.n_labels is None or self.is_sparse:
@@ -467,6 +473,9 @@ class FeatureTable:
             elif feature.is_sum_of_squares and source.key in done:
                 values = done[source.key].reshape(-1, out.shape[-1])
                 np.einsum("ib,ib->b", values, values, out=out[0])
+            elif feature.is_plain_square and source.key in done:
+                values = done[source.key]
+                np.multiply(values, values, out=out.reshape(values.shape))
             elif feature.n_labels and not source.shape and not source.has_missing:
                 np.copyto(out, block[source.key] == np.arange(feature.n_labels)[:, None])
             else:
