@@ -144,10 +144,8 @@ class Problem:
         self.coordinates = coordinates
         self.factors = tuple(factors)
         self.order = tuple(order)
-        self.keys: dict[Variable, list[StatisticKey]] = {
-            variable: [StatisticKey(variable.name, name) for name in variable.family.statistics]
-            for variable in (*bound.latent, *self.coupled)
-        }
+        known_keys = bound.fact("keys", lambda: _keys_of(bound.latent))
+        self.keys = {**known_keys, **_keys_of(self.coupled)} if self.coupled else known_keys
         own_rows = compile_rows(bound, coordinates, self.factors, self.coupled)
         self.compiled, self.rows, self.recentrings = own_rows.compiled, own_rows.model, own_rows.recentrings
         self.kind = own_rows.kind
@@ -481,6 +479,10 @@ class Problem:
         if coordinates is self.coordinates:
             return self, factors
         return self.measured_from(coordinates), factors
+
+
+def _keys_of(variables: Sequence[Variable]) -> Mapping[Variable, list[StatisticKey]]:
+    return {own: [StatisticKey(own.name, name) for name in own.family.statistics] for own in variables}
 
 
 @np.errstate(all="ignore")

@@ -62,6 +62,25 @@ class OfNodes:
         return tuple([own for own in self.variables if own.floor is not None])
 
     @cached_property
+    def meeting_data(self) -> frozenset[Variable]:
+        """Variables with a slot whose known values come with the data, or have a length that it has to have."""
+        return frozenset(
+            [
+                own
+                for own in self.variables
+                for slot in own.slots.values()
+                if slot.choices or slot.dimension or isinstance(slot.node, Data)
+            ]
+        )
+
+    @cached_property
+    def with_sizes(self) -> tuple[Node, ...]:
+        """The nodes with plates, or with values of several numbers."""
+        return tuple(
+            [own for own in self.nodes if own.plates or (isinstance(own, Variable) and own.value_rank)]
+        )
+
+    @cached_property
     def by_name(self) -> Mapping[str, Node]:
         """The nodes by name."""
         return {node.name: node for node in self.nodes}
