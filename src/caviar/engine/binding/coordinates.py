@@ -366,10 +366,11 @@ def _known_location(
             continue
         if bound.is_known(variable):
             is_better = len(members) == 1 and has_precisions
+        elif worth is None or not isinstance(worth.node, Constant) or bound.is_local(variable):
+            continue
         else:
             n_rows = bound.n_rows if bound.row_weights is None else total_of(bound.row_weights)
-            is_known = worth is not None and isinstance(worth.node, Constant) and not bound.is_local(variable)
-            is_better = is_known and bool(np.min(bound.values_of(worth.node)) > n_rows)  # type: ignore[union-attr]
+            is_better = bool(np.min(bound.values_of(worth.node)) > n_rows)
         if is_better:
             return _averaged(bound, slot.node, common)
     return None
