@@ -122,6 +122,9 @@ class Constant(Node):
 
     def _take(self, value: Array) -> None:
         self.value = value
+        if not (value.ndim or self.plates):
+            self.event_rank, self.dimension = 0, 1
+            return
         if self.value.ndim < len(self.plates):
             raise PlateError(
                 f"Constant '{self.name}' has {len(self.plates)} plates but its value has only {self.value.ndim} axes"

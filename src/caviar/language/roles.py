@@ -138,7 +138,7 @@ def _not_definite_or_flat(value: Array) -> str:
 
 def _no_simplex(value: Array) -> str:
     total = value.sum(axis=-1, dtype=np.float64)
-    on_simplex = np.all(value >= 0) and np.allclose(total, 1, rtol=0, atol=1e-9)
+    on_simplex = np.all(value >= 0) and np.all(np.abs(total - 1) <= 1e-9)
     return "" if on_simplex else "must be non-negative and sum to one"
 
 

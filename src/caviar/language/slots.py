@@ -53,16 +53,16 @@ class Slot:
     """The part of a joint factor that was stated here."""
     node: Node = field(init=False, repr=False, compare=False)
     """The node itself, without its index."""
-    index: Label | Data | None = field(init=False, repr=False, compare=False)
+    index: Label | Data | None = field(default=None, init=False, repr=False, compare=False)
     """The Categorical, or the known labels, that choose the node's plate, if any."""
-    through: Indexed | None = field(init=False, repr=False, compare=False)
+    through: Indexed | None = field(default=None, init=False, repr=False, compare=False)
     """Of a label of groups that chooses, the label of each record: chosen by known labels."""
 
-    chosen: tuple[Indexed, ...] = field(init=False, repr=False, compare=False)
+    chosen: tuple[Indexed, ...] = field(default=(), init=False, repr=False, compare=False)
     """What each index chooses."""
-    gates: tuple[Indexed, ...] = field(init=False, repr=False, compare=False)
+    gates: tuple[Indexed, ...] = field(default=(), init=False, repr=False, compare=False)
     """What each Categorical chooses."""
-    choices: tuple[Indexed, ...] = field(init=False, repr=False, compare=False)
+    choices: tuple[Indexed, ...] = field(default=(), init=False, repr=False, compare=False)
     """What known labels choose from: plates of the node, or the label of groups that chooses from it."""
 
     def __init__(
@@ -74,13 +74,15 @@ class Slot:
         along: Plate | None = None,
         part: Part | None = None,
     ) -> None:
-        # written at once: a frozen dataclass sets its fields one by one, which takes longer than to fill a slot
+        # a frozen dataclass would set its fields one by one, also those that have their default
         own = vars(self)
-        own.update(name=name, expression=expression, role=role, dimension=dimension, along=along, part=part)
+        own["name"], own["expression"], own["role"] = name, expression, role
+        if dimension is not None or along is not None or part is not None:
+            own.update(dimension=dimension, along=along, part=part)
         if isinstance(expression, Indexed):
             own.update(_choices_of(expression))
         else:
-            own.update(node=expression, index=None, through=None, chosen=(), gates=(), choices=())
+            own["node"] = expression
 
     def chosen_by(self, gate: Node) -> Indexed | None:
         """Return what this node chooses here; None if it chooses nothing."""

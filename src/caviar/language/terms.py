@@ -366,7 +366,8 @@ def prove_conjugate(nodes: Sequence[Node]) -> None:
             continue
         parents = [parent for parent in variable.parents if isinstance(parent, Variable)]
         # where none is in two slots, none appears twice in a term
-        if len(set(parents)) < len(parents) or variable in set(parents):
+        distinct = set(parents)
+        if len(distinct) < len(parents) or variable in distinct:
             for term in terms_of(variable):
                 _check_multilinear(variable, term)
 
