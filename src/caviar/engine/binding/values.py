@@ -123,7 +123,7 @@ def _check_finite(node: Node, array: AnyArray) -> None:
     for start in range(0, len(array) if array.ndim else 1, _CHECK_ROWS):
         block = array[start : start + _CHECK_ROWS] if array.ndim else array
         infinite = np.isinf(block)
-        if np.logical_or.reduce(infinite, axis=None):
+        if np.count_nonzero(infinite):
             where = tuple(np.argwhere(infinite)[0])
             row = start + int(where[0]) if where else 0
             refuse_infinite(node, row)
