@@ -168,10 +168,10 @@ class _Reader:
         return place
 
     def _over(self, plates: Sequence[Plate]) -> tuple[int, ...]:
-        return tuple([self._plate(plate) for plate in plates]) if plates else ()
+        return tuple([self._plate(plate) for plate in plates])
 
     def _node(self, node: Node) -> Hashable:
-        own = type(node), node.name, self._over(node.plates)
+        own = type(node), node.name, self._over(node.plates) if node.plates else ()
         if isinstance(node, Constant):
             return *own, node.value.shape
         if type(node) is Data:

@@ -225,8 +225,8 @@ class Coordinates:
         return {variable: i for i, group in enumerate(self.groups) for variable in group.variables}
 
     def _plate_axes(self, variable: Variable) -> tuple[Axis, ...]:
-        rows = self.bound.data_plate
-        return tuple([axis for axis in plate_axes(variable) if axis.of is not rows])
+        rows, axes = self.bound.data_plate, plate_axes(variable)
+        return tuple([axis for axis in axes if axis.of is not rows]) if axes else axes
 
     def _spread(self, group: Group, axes: tuple[Axis, ...]) -> Array:
         if axes == group.axes:

@@ -118,8 +118,8 @@ class Formula:
             for array, own in zip(arrays, self._of_constants, strict=True):
                 if not own:
                     coefficient *= float(array)
-            of_axes = zip(arrays, self._of_constants, strict=True) if self._arrays else ()
-            arrays = [array for array, own in of_axes if own]
+            with_axes = zip(arrays, self._of_constants, strict=True)
+            arrays = [array for array, own in with_axes if own] if self._arrays else ()
         if not arrays:
             return np.asarray(float(coefficient))
         spec = self._folding if along is None else self._spec(self._arrays, (along,))
@@ -482,6 +482,9 @@ def _times_matrix_product(
 
 def _number(keys: Sequence[Hashable], constant: Array) -> Evaluation:
     number = constant.item()
+    if len(keys) == 1:
+        (key,) = keys
+        return lambda arrays: np.float64(number * arrays[key].item())
     return lambda arrays: np.float64(_product(number, keys, arrays))
 
 
