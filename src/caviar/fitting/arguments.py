@@ -98,9 +98,9 @@ def check_settings(max_iter: int | None, tol: float, n_restarts: int) -> None:
     """Refuse invalid numbers of iterations and restarts, and invalid tolerances."""
     max_iter = 0 if max_iter is None else max_iter
     for name, value in (("max_iter", max_iter), ("n_restarts", n_restarts)):
-        if not isinstance(value, Integral):
+        if type(value) is not int and not isinstance(value, Integral):
             raise ParameterError(f"{name} must be a whole number; got {value!r}")
-    if not isinstance(tol, Real):
+    if type(tol) is not float and not isinstance(tol, Real):
         raise ParameterError(f"tol must be a number; got {tol!r}")
     if max_iter < 0:
         raise ParameterError(f"max_iter must not be negative; got {max_iter}")

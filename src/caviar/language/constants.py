@@ -135,7 +135,7 @@ class Constant(Node):
                     f"plate '{plate.name}' has size {plate.size}, but {size} rows in Constant '{self.name}'"
                 )
         event = self.value.shape[len(self.plates) :]
-        if event and len(set(event)) > 1:
+        if len(set(event)) > 1:
             raise PlateError(
                 f"Constant '{self.name}' must be numbers, vectors or square matrices; got event shape {event}"
             )

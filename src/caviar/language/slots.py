@@ -94,10 +94,9 @@ def _choices_of(own: Indexed) -> dict[str, Any]:
     chosen = (own, *own.others)
     gates = [gate for own in chosen for gate in (own.givens or (own,)) if isinstance(gate.by, Label)]
     known = [own if own.through is None else own.through for each in chosen for own in (each, *each.givens)]
-    choices = [own for own in known if isinstance(own.by, Data)]
-    of_labels, of_known = tuple(gates), tuple(choices)
-    told = {"node": own.node, "index": own.by, "through": own.through}
-    return {**told, "chosen": chosen, "gates": of_labels, "choices": of_known}
+    choices = tuple([own for own in known if isinstance(own.by, Data)])
+    told = {"node": own.node, "index": own.by, "through": own.through, "chosen": chosen}
+    return {**told, "gates": tuple(gates), "choices": choices}
 
 
 def _where(owner: Stated, slot: str) -> str:

@@ -274,5 +274,7 @@ def _copied(
 def constants_of(nodes: Sequence[Node]) -> Mapping[str, Any]:
     """Return the values of the constants of a statement, and smallest variances of its precisions, by name."""
     found = {node.name: node.value for node in nodes if isinstance(node, Constant)}
-    floors = {node.name: node.floor for node in nodes if isinstance(node, Variable)}
-    return {**found, **{name: own for name, own in floors.items() if own is not None}}
+    floors = {
+        node.name: node.floor for node in nodes if isinstance(node, Variable) and node.floor is not None
+    }
+    return {**found, **floors} if floors else found

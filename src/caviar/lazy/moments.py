@@ -53,7 +53,7 @@ def moments(rows: Any, weights: Any) -> Moments:
     """
     if weights is None and type(rows) is np.ndarray and 0 < len(rows) <= _BLOCK_ROWS:
         block = np.ascontiguousarray(rows, dtype=np.float64)
-        return _at_once(block) if block.size <= _FEW else _at_once_in_one_thread(block)
+        return _at_once(block) if block.size <= _FEW else _in_one_thread(block)
     return _of_blocks(rows, weights)
 
 
@@ -88,8 +88,10 @@ def _at_once(block: Array) -> Moments:
     return Moments(mean + rest * unit, np.sqrt(np.maximum(variance - rest**2, 0.0)) * unit, largest)
 
 
-_at_once_in_one_thread = one_blas_thread()(_at_once)
-"""The same of more numbers than BLAS takes in one thread."""
+@one_blas_thread()
+def _in_one_thread(block: Array) -> Moments:
+    """Return the same of more numbers than BLAS takes in one thread by itself."""
+    return _at_once(block)
 
 
 def _weighted_sum(weights: Array, rows: Array) -> Array:
