@@ -118,7 +118,8 @@ def _not_positive(value: Array) -> str:
 
 
 def _not_positive_or_flat(value: Array) -> str:
-    return "" if not np.count_nonzero(value) else _not_positive(value)
+    is_flat = not (np.count_nonzero(value) if value.ndim else value.item())
+    return "" if is_flat else _not_positive(value)
 
 
 def _not_definite_or_flat(value: Array) -> str:

@@ -193,6 +193,8 @@ class GlobalUpdate:
     ----------
     fixed, places_fixed
         What the terms say that depend on nothing else, summed up; statistic, number of the term, and position of each.
+    constants
+        What each of these says.
     places_changing
         The same of what the others say.
     """
@@ -204,22 +206,22 @@ class GlobalUpdate:
         self.variable, self.terms, self.others = layout.variable, layout.terms, layout.others
         self.places_changing, self.places_fixed = layout.changing, layout.fixed
         self.fixed: list[Array] = [np.zeros(shape) for shape in layout.shapes]
-        self._constants: list[Array] = []
+        self.constants: list[Array] = []
         n_changing = len(layout.changing)
-        constants = [
+        of_terms = [
             (terms[number].whole if is_whole else terms[number].contraction).constant
             for _, number, is_whole in layout.made
         ]
         self._messages = [
-            make(constant) for (make, *_), constant in zip(layout.made[:n_changing], constants, strict=False)
+            make(constant) for (make, *_), constant in zip(layout.made[:n_changing], of_terms, strict=False)
         ]
-        fixed = zip(layout.fixed, layout.made[n_changing:], constants[n_changing:], strict=True)
+        fixed = zip(layout.fixed, layout.made[n_changing:], of_terms[n_changing:], strict=True)
         for (statistic, *_), (make, *_), constant in fixed:
             said = constant if make is the_constant else make(constant)({})
             shape = layout.shapes[statistic]
             own = said if said.shape == shape else spread(said, shape)
             self.fixed[statistic] = self.fixed[statistic] + own
-            self._constants.append(own)
+            self.constants.append(own)
         messages = self._messages
         self._by_statistic = [
             ([messages[place] for place in places], statistic in layout.square)
@@ -235,7 +237,7 @@ class GlobalUpdate:
     def said(self, place: int, arrays: Mapping[Hashable, Array]) -> Array:
         """Return what one term says to a statistic of the factor, by its place: those that change come first."""
         n_changing = len(self._messages)
-        return self._messages[place](arrays) if place < n_changing else self._constants[place - n_changing]
+        return self._messages[place](arrays) if place < n_changing else self.constants[place - n_changing]
 
     def value_of(self, own: int) -> TermValue:
         """Return what the value of a term is made of."""
@@ -243,21 +245,17 @@ class GlobalUpdate:
         n_changing = len(self._messages)
         if place < n_changing:
             return TermValue(self._messages[place], key, shape)
-        return TermValue(None, key, shape, self._constants[place - n_changing])
+        return TermValue(None, key, shape, self.constants[place - n_changing])
 
     @property
     def linear_terms(self) -> list[tuple[int, StatisticKey, int]]:
-        """The terms that are a known array times a statistic: number, statistic, and place of :meth:`constant`."""
+        """The terms that are a known array times a statistic: number, statistic, and place in ``constants``."""
         n_changing = len(self._messages)
         return [
             (number, key, place - n_changing)
             for number, key, place, _ in self._layout.told
             if place >= n_changing
         ]
-
-    def constant(self, place: int) -> Array:
-        """Return what a term says that depends on nothing else."""
-        return self._constants[place]
 
     @property
     def meets(self) -> bool:
@@ -335,7 +333,7 @@ class OfStatistic(NamedTuple):
 
     def added(self, updates: Mapping[Variable, GlobalUpdate]) -> Linear:
         """Return their sum."""
-        total, *others = [updates[variable].constant(place) for variable, place in self.where]
+        total, *others = [updates[variable].constants[place] for variable, place in self.where]
         for constant in others:
             total = total + constant
         return Linear(self.key, total, total.ravel() if total.ndim else total.item())
