@@ -38,14 +38,16 @@ def replaced(record: R, **changes: Any) -> R:
 
 
 def copied(own: R) -> R:
-    """Return a shallow copy of an object with attributes of its own.
+    """Return a shallow copy of an object of a class written in Python, which keeps its attributes in a dictionary.
 
     :func:`copy.copy` does the same after it has asked how such an object is pickled.
 
     Examples
     --------
-    >>> from types import SimpleNamespace
-    >>> one = SimpleNamespace(x=1)
+    >>> class Point:
+    ...     def __init__(self, x: float) -> None:
+    ...         self.x = x
+    >>> one = Point(1)
     >>> other = copied(one)
     >>> other.x, other is one
     (1, False)
