@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import caviar as cv
@@ -38,6 +39,27 @@ def calls_of(function: Callable[[], object]) -> Counter[str]:
     finally:
         sys.setprofile(before)
     return found
+
+
+def ten_variables(values: Any) -> None:
+    """State a model of ten variables, and sweep over them once."""
+    obs = cv.Plate("obs")
+    tau = [cv.Gamma(f"tau{i}", 1.0, 1.0) for i in range(2)]
+    leaves = [
+        cv.Normal(f"y{i}", cv.Normal(f"m{i}", 0.0, 0.1), tau[i % 2], plates=obs) for i in range(len(values))
+    ]
+    data = {leaf.name: own for leaf, own in zip(leaves, values, strict=True)}
+    cv.Model(*leaves).fit(data, init={"tau0": 1.0, "tau1": 1.0}, max_iter=1, tol=0, accelerate=False)
+
+
+def test_a_small_model_is_stated_compiled_and_swept_in_few_calls() -> None:
+    values = np.random.default_rng(0).normal(size=(4, 100))
+    # an equal statement shares its structure from the second time on, and its plan from the fourth
+    for _ in range(3):
+        ten_variables(values)
+    calls = calls_of(lambda: ten_variables(values))
+    assert sum(calls.values()) <= 2360
+    assert len(calls) <= 112
 
 
 @pytest.mark.parametrize(

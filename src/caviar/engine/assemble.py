@@ -13,7 +13,7 @@ from numbers import Integral
 from typing import Any
 
 from .._errors import ModelError, ParameterError
-from ..language import Variable, terms_of
+from ..language import Term, Variable, terms_of
 from .ascent.problem import CompiledRows, CompileRows, Factors, Problem
 from .ascent.schedule import Ascent, Schedule, StatedSchedule
 from .ascent.schedules.auto import Auto
@@ -250,12 +250,16 @@ def assemble(
     coordinates = coordinates or coordinates_of(bound, measured)
     if isinstance(bound, BoundDocuments):
         return Problem(bound, coordinates, document_factors(bound), order, point, _documents)
-    terms = [term for node in bound.nodes if isinstance(node, Variable) for term in terms_of(node)]
+    terms = bound.fact("terms", lambda: _terms_of_all(bound))
     bound = with_joined_labels(bound, terms)
     of_rows, groups = apart(joint, bound, point)
     factors, derived = local_factors(bound, terms, of_rows), partial(_derived, plans)
     problem = Problem(bound, coordinates, factors, order, point, derived, groups)
     return problem.with_default_groups() if joint is None else problem
+
+
+def _terms_of_all(bound: BoundModel) -> list[Term]:
+    return [term for node in bound.nodes if isinstance(node, Variable) for term in terms_of(node)]
 
 
 def _derived(

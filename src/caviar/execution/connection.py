@@ -21,6 +21,8 @@ _RESTART = 3.0
 
 def is_client(value: Any) -> bool:
     """Whether a value is a client of Dask; Dask is not loaded for it."""
+    if value is None:
+        return False
     return any(
         f"{kind.__module__}.{kind.__qualname__}" == "distributed.client.Client"
         for kind in type(value).__mro__

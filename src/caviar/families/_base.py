@@ -21,6 +21,7 @@ from caviar._errors import ParameterError
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._intervals import Intervals
 from caviar.families._marginals import Ends, Marginals, normal_marginals
+from caviar.families._parameters import all_finite
 from caviar.families._roots import Roots
 from caviar.families._transforms import Transform
 from caviar.families._values import MeanPrecision as MeanPrecision
@@ -407,7 +408,7 @@ class ExponentialFamily(Intervals):
     def _at(self, mean: Array, **cached: Any) -> Self:
         """Return these distributions about another mean; of its shape the other parameters have been checked."""
         parameters = {**self._parameters(), "mean": mean}
-        if mean.shape == vars(self)["mean"].shape and np.isfinite(mean).all():
+        if mean.shape == vars(self)["mean"].shape and all_finite(mean):
             return self._trusted(**parameters, **cached)
         return type(self)(**parameters)
 

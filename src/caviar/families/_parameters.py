@@ -11,7 +11,7 @@ from caviar._errors import ImproperError, ParameterError
 from caviar._typing import AnyArray, Array
 from caviar.numerics.linalg import eigenvalues, positive_definite, symmetric_part
 
-_FEW = 16
+FEW = 16
 """Numbers that take less time one by one than as an array."""
 
 
@@ -138,7 +138,7 @@ def all_positive(values: Array) -> bool:
     """Whether numbers are all positive and finite; NaN is not."""
     if not values.ndim:
         return 0.0 < values.item() < math.inf
-    if values.size <= _FEW:
+    if values.size <= FEW:
         numbers = values.ravel().tolist()
         # a sum that overflows, or has a NaN, says nothing
         if min(numbers, default=1.0) > 0.0 and sum(numbers) < math.inf:
@@ -148,7 +148,9 @@ def all_positive(values: Array) -> bool:
 
 def all_finite(values: Array) -> bool:
     """Whether no number is infinite or NaN."""
-    if values.size <= _FEW and math.isfinite(sum(values.ravel().tolist())):
+    if not values.ndim:
+        return math.isfinite(values.item())
+    if values.size <= FEW and math.isfinite(sum(values.ravel().tolist())):
         return True
     return bool(np.logical_and.reduce(np.isfinite(values), axis=None))
 

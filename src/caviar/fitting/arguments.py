@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial, wraps
+from functools import partial, wraps
 from numbers import Integral, Real
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -14,6 +14,7 @@ from ..engine.ascent.problem import Problem
 from ..execution.memory import keep_freed_memory
 from ..language import Plate, Variable
 from ..numerics.blas import one_blas_thread
+from ..numerics.cached import cached_property
 from ..posterior.posterior import Posterior
 
 _MOST_RESTARTS = 1_000_000
@@ -36,18 +37,30 @@ def seeds(
     """
     if isinstance(seed, np.random.Generator):
         return [partial(np.random.default_rng, own) for own in seed.spawn(n_restarts)]
-    whole = cache(partial(np.random.SeedSequence, seed))
+    whole = _Whole(seed)
     if seed is not None:
         try:
-            whole()
+            _ = whole.entropy
         except (TypeError, ValueError):
             raise ParameterError(f"seed is None, a whole number >= 0 or a Generator; got {seed!r}") from None
     return [partial(_generator_of_child, whole, number) for number in range(n_restarts)]
 
 
-def _generator_of_child(whole: Callable[[], np.random.SeedSequence], number: int) -> np.random.Generator:
+class _Whole:
+    """The sequence of which the seeds of all starts are children, made when one of them is asked for."""
+
+    def __init__(self, seed: int | None) -> None:
+        self._seed = seed
+
+    @cached_property
+    def entropy(self) -> Any:
+        """What all children have in common."""
+        return np.random.SeedSequence(self._seed).entropy
+
+
+def _generator_of_child(whole: _Whole, number: int) -> np.random.Generator:
     """Return the generator of the child with this number, as ``spawn`` makes it."""
-    return np.random.default_rng(np.random.SeedSequence(whole().entropy, spawn_key=(number,)))
+    return np.random.default_rng(np.random.SeedSequence(whole.entropy, spawn_key=(number,)))
 
 
 def known_names(argument: str, names: Sequence[str], known: Mapping[str, Variable]) -> Sequence[str]:
@@ -85,9 +98,9 @@ def check_settings(max_iter: int | None, tol: float, n_restarts: int) -> None:
     """Refuse invalid numbers of iterations and restarts, and invalid tolerances."""
     max_iter = 0 if max_iter is None else max_iter
     for name, value in (("max_iter", max_iter), ("n_restarts", n_restarts)):
-        if not isinstance(value, Integral):
+        if type(value) is not int and not isinstance(value, Integral):
             raise ParameterError(f"{name} must be a whole number; got {value!r}")
-    if not isinstance(tol, Real):
+    if type(tol) is not float and not isinstance(tol, Real):
         raise ParameterError(f"tol must be a number; got {tol!r}")
     if max_iter < 0:
         raise ParameterError(f"max_iter must not be negative; got {max_iter}")

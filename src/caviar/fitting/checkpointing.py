@@ -380,7 +380,8 @@ def check_seconds(every: float) -> None:
     ParameterError
         If they are impossible.
     """
-    if isinstance(every, bool) or not isinstance(every, Real) or not every >= 0:
+    is_number = type(every) is float or (isinstance(every, Real) and not isinstance(every, bool))
+    if not is_number or not every >= 0:
         raise ParameterError(
             f"checkpoint_every must be a number of seconds, 0 for every iteration; got {every!r}"
         )

@@ -52,6 +52,13 @@ def as_known(value: Any, owner: str, instead_of_link: str = "") -> Array:
     return array
 
 
+def number(value: float) -> Array:
+    """Return a number as :func:`as_known` does."""
+    array = np.array(value)
+    array.flags.writeable = False
+    return array
+
+
 def refuse_link(value: Any, owner: str, instead: str = "") -> None:
     """Refuse a link where it cannot be, and say what would do instead.
 
@@ -115,6 +122,9 @@ class Constant(Node):
 
     def _take(self, value: Array) -> None:
         self.value = value
+        if not (value.ndim or self.plates):
+            self.event_rank, self.dimension = 0, 1
+            return
         if self.value.ndim < len(self.plates):
             raise PlateError(
                 f"Constant '{self.name}' has {len(self.plates)} plates but its value has only {self.value.ndim} axes"

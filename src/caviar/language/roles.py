@@ -118,7 +118,8 @@ def _not_positive(value: Array) -> str:
 
 
 def _not_positive_or_flat(value: Array) -> str:
-    return "" if not np.count_nonzero(value) else _not_positive(value)
+    is_flat = not (np.count_nonzero(value) if value.ndim else value.item())
+    return "" if is_flat else _not_positive(value)
 
 
 def _not_definite_or_flat(value: Array) -> str:
@@ -138,7 +139,7 @@ def _not_definite_or_flat(value: Array) -> str:
 
 def _no_simplex(value: Array) -> str:
     total = value.sum(axis=-1, dtype=np.float64)
-    on_simplex = np.all(value >= 0) and np.allclose(total, 1, rtol=0, atol=1e-9)
+    on_simplex = np.all(value >= 0) and np.all(np.abs(total - 1) <= 1e-9)
     return "" if on_simplex else "must be non-negative and sum to one"
 
 
@@ -153,6 +154,8 @@ def _no_beginning(value: Array) -> str:
 
 def _log(value: Array) -> Array:
     """Return the logarithm, down to the smallest subnormal number; 0 of zero, which :attr:`Role.zeros` tells."""
+    if not value.ndim and value.item() > 0:
+        return np.log(value)
     return np.log(np.where(value > 0, value, 1.0))
 
 

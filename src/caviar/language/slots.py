@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from .._errors import ConjugacyError, ModelError, PlateError
 from .._typing import Array
 from ..families.tabulated import can_be_tabulated
 from .algebra import Diagonal, Link, LinkOfProbability, Predictor, as_predictor
-from .constants import Constant, as_known, refuse_link
+from .constants import Constant, as_known, number, refuse_link
 from .instead_of_links import INSTEAD_OF_ABSENT, INSTEAD_OF_CHANCES, instead_of_link
 from .nodes import Data, Expression, Indexed, Label, Node, Part, placed
 from .plates import Plate
@@ -38,7 +38,7 @@ _JOINT = (LOCATION_AND_PRECISION, LOCATION_AND_PRECISION_MATRIX)
 _VALUES = ("a number", "a vector", "a square matrix")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Slot:
     """What fills a slot of a distribution, and what the slot needs of it."""
 
@@ -53,38 +53,50 @@ class Slot:
     """The part of a joint factor that was stated here."""
     node: Node = field(init=False, repr=False, compare=False)
     """The node itself, without its index."""
-    index: Label | Data | None = field(init=False, repr=False, compare=False)
+    index: Label | Data | None = field(default=None, init=False, repr=False, compare=False)
     """The Categorical, or the known labels, that choose the node's plate, if any."""
-    through: Indexed | None = field(init=False, repr=False, compare=False)
+    through: Indexed | None = field(default=None, init=False, repr=False, compare=False)
     """Of a label of groups that chooses, the label of each record: chosen by known labels."""
 
-    chosen: tuple[Indexed, ...] = field(init=False, repr=False, compare=False)
+    chosen: tuple[Indexed, ...] = field(default=(), init=False, repr=False, compare=False)
     """What each index chooses."""
-    gates: tuple[Indexed, ...] = field(init=False, repr=False, compare=False)
+    gates: tuple[Indexed, ...] = field(default=(), init=False, repr=False, compare=False)
     """What each Categorical chooses."""
-    choices: tuple[Indexed, ...] = field(init=False, repr=False, compare=False)
+    choices: tuple[Indexed, ...] = field(default=(), init=False, repr=False, compare=False)
     """What known labels choose from: plates of the node, or the label of groups that chooses from it."""
 
-    def __post_init__(self) -> None:
-        own = self.expression
-        if not isinstance(own, Indexed):
-            vars(self).update(node=own, index=None, through=None, chosen=(), gates=(), choices=())
-            return
-        node, index, through, chosen = own.node, own.by, own.through, (own, *own.others)
-        gates = tuple(
-            [gate for own in chosen for gate in (own.givens or (own,)) if isinstance(gate.by, Label)]
-        )
-        known = [
-            own if own.through is None else own.through for each in chosen for own in (each, *each.givens)
-        ]
-        choices = tuple([own for own in known if isinstance(own.by, Data)])
-        vars(self).update(
-            node=node, index=index, through=through, chosen=chosen, gates=gates, choices=choices
-        )
+    def __init__(
+        self,
+        name: str,
+        expression: Node | Indexed,
+        role: Role,
+        dimension: int | None = None,
+        along: Plate | None = None,
+        part: Part | None = None,
+    ) -> None:
+        # a frozen dataclass would set its fields one by one, also those that have their default
+        own = vars(self)
+        own["name"], own["expression"], own["role"] = name, expression, role
+        if dimension is not None or along is not None or part is not None:
+            own.update(dimension=dimension, along=along, part=part)
+        if isinstance(expression, Indexed):
+            own.update(_choices_of(expression))
+        else:
+            own["node"] = expression
 
     def chosen_by(self, gate: Node) -> Indexed | None:
         """Return what this node chooses here; None if it chooses nothing."""
         return next((own for own in (*self.chosen, *self.gates) if own.by is gate), None)
+
+
+def _choices_of(own: Indexed) -> dict[str, Any]:
+    """Return what a slot tells of an indexed node: the node, its indices, and what each of them chooses."""
+    chosen = (own, *own.others)
+    gates = [gate for own in chosen for gate in (own.givens or (own,)) if isinstance(gate.by, Label)]
+    known = [own if own.through is None else own.through for each in chosen for own in (each, *each.givens)]
+    choices = tuple([own for own in known if isinstance(own.by, Data)])
+    told = {"node": own.node, "index": own.by, "through": own.through, "chosen": chosen}
+    return {**told, "gates": tuple(gates), "choices": choices}
 
 
 def _where(owner: Stated, slot: str) -> str:
@@ -158,6 +170,8 @@ def as_expression(
             return as_predictor(value)
         if not (is_joint and node.is_known):
             return value
+    elif type(value) is float and not is_joint:
+        return number(value)
     where = _where(owner, slot)
     if isinstance(value, (float, int)) and not is_joint:
         return as_known(value, where)

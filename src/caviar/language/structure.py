@@ -106,6 +106,7 @@ class Structures:
         # without a lock, which a process that is copied meanwhile would wait for: each step here is one of the
         # dictionary, and what two threads make at the same time is the same
         self._kept: dict[Hashable, Structure | None] = {}
+        self._latest: tuple[Hashable, Structure] | None = None
 
     def of(self, nodes: Sequence[Node], leaves: Sequence[Variable]) -> Structure:
         """Return the structure of a statement."""
@@ -113,11 +114,15 @@ class Structures:
             key = _key(nodes, leaves)
         except _IncomparableError:
             return Structure(tuple(nodes), tuple(leaves))
+        latest = self._latest
+        if latest is not None and latest[0] == key:
+            return latest[1]
         own = Structure(tuple(nodes), tuple(leaves))
         found = self._kept.pop(key, own)
         if found is None:
             found = _without_values(nodes, leaves)
         self._kept[key] = None if found is own else found
+        self._latest = None if found is own else (key, found)
         if len(self._kept) > _MOST_STRUCTURES:
             self._kept.pop(next(iter(list(self._kept))), None)
         return found
@@ -166,7 +171,7 @@ class _Reader:
         return tuple([self._plate(plate) for plate in plates])
 
     def _node(self, node: Node) -> Hashable:
-        own = type(node), node.name, self._over(node.plates)
+        own = type(node), node.name, self._over(node.plates) if node.plates else ()
         if isinstance(node, Constant):
             return *own, node.value.shape
         if type(node) is Data:
@@ -196,6 +201,8 @@ class _Reader:
 
     def _slot(self, slot: Any) -> Hashable:
         place = self._places.get(id(slot.expression))
+        if place is not None and slot.along is None and slot.part is None:
+            return slot.name, place, slot.dimension
         expression = self._expression(slot.expression) if place is None else place
         along = None if slot.along is None else self._plate(slot.along)
         part = None if slot.part is None else self._expression(slot.part)
@@ -267,5 +274,7 @@ def _copied(
 def constants_of(nodes: Sequence[Node]) -> Mapping[str, Any]:
     """Return the values of the constants of a statement, and smallest variances of its precisions, by name."""
     found = {node.name: node.value for node in nodes if isinstance(node, Constant)}
-    floors = {node.name: node.floor for node in nodes if isinstance(node, Variable)}
-    return {**found, **{name: own for name, own in floors.items() if own is not None}}
+    floors = {
+        node.name: node.floor for node in nodes if isinstance(node, Variable) and node.floor is not None
+    }
+    return {**found, **floors} if floors else found

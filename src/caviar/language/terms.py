@@ -82,26 +82,26 @@ def nodes_above(leaves: Iterable[Variable]) -> list[Node]:
     """Return the leaves and everything above them, each once, a variable before its parents."""
     found: dict[Node, tuple[Node, ...]] = {}
     for leaf in leaves:
-        _visit(leaf, found)
+        if leaf not in found:
+            _visit(leaf, found)
     return _children_first(found)
 
 
 def _visit(node: Node, found: dict[Node, tuple[Node, ...]]) -> None:
     """Add a node and everything above it to the nodes found, each with its parents."""
-    if node in found:
-        return
     found[node] = ()
     if isinstance(node, Variable):
         found[node] = parents = tuple(node.parents)
         for parent in parents:
-            _visit(parent, found)
+            if parent not in found:
+                _visit(parent, found)
 
 
 def _children_first(found: Mapping[Node, tuple[Node, ...]]) -> list[Node]:
     """Return nodes, given with their parents, as they are, but each only after everything that depends on it."""
     nodes = list(found)
     places = {node: place for place, node in enumerate(nodes)}
-    parents = [{places[parent] for parent in own} for own in found.values()]
+    parents = [{places[parent] for parent in own} if own else () for own in found.values()]
     waiting = [0] * len(nodes)
     for own in parents:
         for parent in own:
@@ -366,7 +366,8 @@ def prove_conjugate(nodes: Sequence[Node]) -> None:
             continue
         parents = [parent for parent in variable.parents if isinstance(parent, Variable)]
         # where none is in two slots, none appears twice in a term
-        if len(set(parents)) < len(parents) or variable in set(parents):
+        distinct = set(parents)
+        if len(distinct) < len(parents) or variable in distinct:
             for term in terms_of(variable):
                 _check_multilinear(variable, term)
 

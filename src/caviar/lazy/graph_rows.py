@@ -14,6 +14,8 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+import numpy as np
+
 from .._errors import CaviarError, ClusterError, DataError
 from .._typing import AnyArray
 from .rows import LazyRows
@@ -56,7 +58,7 @@ class GraphRows(LazyRows):
 def is_graph(value: Any) -> bool:
     """Whether most of a source or of rows is made of rows of graphs: what else there is would have to be sent."""
     arrays = list(arrays_in(value))
-    others = [array for array in arrays if not isinstance(array, GraphRows)]
+    others = [array for array in arrays if type(array) is np.ndarray or not isinstance(array, GraphRows)]
     return len(others) < len(arrays) and 2 * _size(others) <= _size(arrays)
 
 

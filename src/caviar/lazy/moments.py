@@ -14,6 +14,9 @@ from .block_map import map_blocks, total_of
 
 _BLOCK_ROWS = 8_192
 
+_FEW = 2_048
+"""Numbers whose products BLAS adds up in one thread, however many it may have."""
+
 _NARROW = 32
 """Columns up to which a block is turned, so that what is done to each column runs along its numbers."""
 
@@ -36,7 +39,6 @@ class Moments:
     largest: Array
 
 
-@one_blas_thread()
 def moments(rows: Any, weights: Any) -> Moments:
     """Return the moments over the first axis, in float64; rows of weight zero count nothing.
 
@@ -49,9 +51,16 @@ def moments(rows: Any, weights: Any) -> Moments:
     weights
         Likewise, shape (N,), not all zero, or None for one each.
     """
-    total = float(len(rows)) if weights is None else total_of(weights)
     if weights is None and type(rows) is np.ndarray and 0 < len(rows) <= _BLOCK_ROWS:
-        return _of_one_block(np.ascontiguousarray(rows, dtype=np.float64), total)
+        block = np.ascontiguousarray(rows, dtype=np.float64)
+        return _at_once(block) if block.size <= _FEW else _in_one_thread(block)
+    return _of_blocks(rows, weights)
+
+
+@one_blas_thread()
+def _of_blocks(rows: Any, weights: Any) -> Moments:
+    """Return the moments in two passes over blocks of rows."""
+    total = float(len(rows)) if weights is None else total_of(weights)
     mean = np.zeros(rows.shape[1:])
     largest = np.zeros(rows.shape[1:])
     for _, (own, size) in map_blocks(_First(total), rows, weights, size=_BLOCK_ROWS):
@@ -67,9 +76,9 @@ def moments(rows: Any, weights: Any) -> Moments:
     return Moments(mean + rest * unit, spread * unit, largest)
 
 
-def _of_one_block(block: Array, total: float) -> Moments:
+def _at_once(block: Array) -> Moments:
     """Return the moments of rows that are one block and count alike: the same operations, each once."""
-    share = np.full(len(block), 1.0 / total)
+    share = np.full(len(block), 1.0 / len(block))
     mean = _weighted_sum(share, block) + 0.0
     largest = np.maximum.reduce(np.abs(block), axis=0)
     unit = largest + (largest == 0)
@@ -79,8 +88,16 @@ def _of_one_block(block: Array, total: float) -> Moments:
     return Moments(mean + rest * unit, np.sqrt(np.maximum(variance - rest**2, 0.0)) * unit, largest)
 
 
+@one_blas_thread()
+def _in_one_thread(block: Array) -> Moments:
+    """Return the same of more numbers than BLAS takes in one thread by itself."""
+    return _at_once(block)
+
+
 def _weighted_sum(weights: Array, rows: Array) -> Array:
     """Return the sum of rows times weights: ``np.tensordot(weights, rows, 1)``, which takes longer over its axes."""
+    if rows.ndim == 1:
+        return np.dot(weights, rows)
     # a block of which every row has weight zero is empty, and -1 would not tell its columns
     columns = rows.reshape(len(rows), math.prod(rows.shape[1:]))
     return np.dot(weights[None], columns).reshape(rows.shape[1:])

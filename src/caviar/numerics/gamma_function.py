@@ -164,7 +164,8 @@ def entropy_remainder(x: Array) -> Array:
     >>> entropy_remainder(np.array([1.0, 1e8])).round(6)
     array([ 1.577216, -7.791402])
     """
-    if np.maximum.reduce(x, None, initial=0.0) < _SMALL:
+    largest = np.maximum.reduce(x, None, initial=0.0) if np.ndim(x) else float(x)
+    if largest < _SMALL:
         return gammaln(x) - x * (digamma(x) - 1.0)
     large = x >= _SERIES_FROM
     small_x = np.where(large, 1.0, x)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,6 +20,7 @@ from ..._errors import ImproperError
 from ..._typing import AnyArray, Array, Statistics
 from ...language import Axis, Variable
 from ...numerics.cached import cached_property
+from ...numerics.records import copied
 from ..binding.bound_model import BoundModel
 from ..binding.coordinates import Coordinates
 from ..binding.observed_below import seen_globals
@@ -144,10 +144,8 @@ class Problem:
         self.coordinates = coordinates
         self.factors = tuple(factors)
         self.order = tuple(order)
-        self.keys: dict[Variable, list[StatisticKey]] = {
-            variable: [StatisticKey(variable.name, name) for name in variable.family.statistics]
-            for variable in (*bound.latent, *self.coupled)
-        }
+        known_keys = bound.fact("keys", lambda: _keys_of(bound.latent))
+        self.keys = {**known_keys, **_keys_of(self.coupled)} if self.coupled else known_keys
         own_rows = compile_rows(bound, coordinates, self.factors, self.coupled)
         self.compiled, self.rows, self.recentrings = own_rows.compiled, own_rows.model, own_rows.recentrings
         self.kind = own_rows.kind
@@ -220,7 +218,7 @@ class Problem:
 
     def with_default_groups(self) -> Problem:
         """Return this problem with the default groups of globals that share a factor."""
-        other = copy(self)
+        other = copied(self)
         groups, other.on_groups = self.fact(
             "groups by default",
             lambda: groups_by_default(self.order, self.compiled.terms, self.bound, self.point),
@@ -250,7 +248,7 @@ class Problem:
         All of them have been compiled: going back to more of them costs nothing.
         """
         if all(variable in self.updates for variable in variables):
-            other = copy(self)
+            other = copied(self)
             other.order, other._together = tuple(variables), None
             for name in ("flat", "keys_in_order", "with_precisions", "optima", "kinds", "steps"):
                 vars(other).pop(name, None)
@@ -261,7 +259,7 @@ class Problem:
 
     def with_rows(self, rows: RowModel) -> Problem:
         """Return this problem with another way to summarise its rows."""
-        other = copy(self)
+        other = copied(self)
         other.rows, other._together = rows, None
         return other
 
@@ -278,11 +276,11 @@ class Problem:
     @cached_property
     def sequential(self) -> dict[Variable, SequentialUpdate]:
         """Updates of vectors whose entries are updated one after another."""
-        terms = [term.contraction for term in self.compiled.terms]
+        several = [own for own in self.updates if own.is_sequential]
+        terms = [term.contraction for term in self.compiled.terms] if several else []
         return {
-            own: SequentialUpdate(own.name, terms, update.natural, at_mode=own in self.point)
-            for own, update in self.updates.items()
-            if own.is_sequential
+            own: SequentialUpdate(own.name, terms, self.updates[own].natural, at_mode=own in self.point)
+            for own in several
         }
 
     @cached_property
@@ -297,7 +295,8 @@ class Problem:
     def untold_terms(self) -> list[int]:
         """Numbers of the terms that count as 0: entropies of local factors are divergences from these priors."""
         certain = {variable for factor in self.factors for variable in factor.certain}
-        return [number for number, term in enumerate(self.compiled.terms) if term.owner in certain]
+        terms = enumerate(self.compiled.terms) if certain else ()
+        return [number for number, term in terms if term.owner in certain]
 
     @cached_property
     def summed_terms(self) -> SummedTerms:
@@ -480,6 +479,10 @@ class Problem:
         if coordinates is self.coordinates:
             return self, factors
         return self.measured_from(coordinates), factors
+
+
+def _keys_of(variables: Sequence[Variable]) -> Mapping[Variable, list[StatisticKey]]:
+    return {own: [StatisticKey(own.name, name) for name in own.family.statistics] for own in variables}
 
 
 @np.errstate(all="ignore")

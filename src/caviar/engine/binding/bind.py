@@ -63,13 +63,13 @@ def bind(
         node: node.value if values is None else values[node.name] for node in own.constants
     }
     shapes = {node: given.shape for node, given in {**came, **constants}.items()}
-    settled_sizes = _settle_sizes(nodes, shapes, flat, sizes or {})
+    settled_sizes = _settle_sizes(own.with_sizes, shapes, flat, sizes or {})
     plate = _data_plate(own, data_plate)
     came = settled(came, nodes, plate)
     _refuse_tied_rows(own, plate)
     hidden = _known_in_part({node: each.values for node, each in came.items() if each.is_in_part}, plate)
     given = {node: each for node, each in came.items() if not each.is_in_part}
-    _check_values(nodes, {node: each.values for node, each in given.items()}, constants, settled_sizes, plate)
+    _check_values(own, {node: each.values for node, each in given.items()}, constants, settled_sizes, plate)
     n_rows = settled_sizes[plate] if plate is not None else 1
     weights = _weights_of(nodes, flat, sample_weight, n_rows)
     observed = completed(given, plate, weights)
@@ -92,7 +92,7 @@ def bind(
 
 
 def _check_values(
-    nodes: Sequence[Node],
+    own: OfNodes,
     given: Mapping[Node, AnyArray],
     constants: Mapping[Node, AnyArray],
     sizes: Mapping[Plate, int],
@@ -101,13 +101,13 @@ def _check_values(
     """Check that values lie along the rows where they must, and on the support of their variables and slots."""
     check_along_rows(given, plate)
     values = {**given, **constants}
-    for node in nodes:
-        if isinstance(node, Variable):
-            if node in values:
-                check_support(node, values[node])
+    for node in own.variables:
+        if node in given:
+            check_support(node, given[node])
             check_known_slots(node, values, sizes)
-            if node in values:
-                check_beside(node, values)
+            check_beside(node, values)
+        elif node in own.meeting_data:
+            check_known_slots(node, values, sizes)
 
 
 def _weights_of(nodes: Sequence[Node], flat: Flattened, sample_weight: Any, n_rows: int) -> Any:

@@ -193,8 +193,8 @@ class BoundModel:
         """Return an attribute of the evidence, by node, for the nodes of which it is not None."""
         kept = self._gathered
         if name not in kept:
-            found = [(node, getattr(own, name)) for node, own in self.evidence.items()]
-            kept[name] = {node: own for node, own in found if own is not None}
+            every = self.evidence.items()
+            kept[name] = {node: own for node, each in every if (own := getattr(each, name)) is not None}
         return kept[name]
 
     @cached_property

@@ -225,8 +225,8 @@ class Coordinates:
         return {variable: i for i, group in enumerate(self.groups) for variable in group.variables}
 
     def _plate_axes(self, variable: Variable) -> tuple[Axis, ...]:
-        rows = self.bound.data_plate
-        return tuple([axis for axis in plate_axes(variable) if axis.of is not rows])
+        rows, axes = self.bound.data_plate, plate_axes(variable)
+        return tuple([axis for axis in axes if axis.of is not rows]) if axes else axes
 
     def _spread(self, group: Group, axes: tuple[Axis, ...]) -> Array:
         if axes == group.axes:
@@ -366,10 +366,11 @@ def _known_location(
             continue
         if bound.is_known(variable):
             is_better = len(members) == 1 and has_precisions
+        elif worth is None or not isinstance(worth.node, Constant) or bound.is_local(variable):
+            continue
         else:
             n_rows = bound.n_rows if bound.row_weights is None else total_of(bound.row_weights)
-            is_known = worth is not None and isinstance(worth.node, Constant) and not bound.is_local(variable)
-            is_better = is_known and bool(np.min(bound.values_of(worth.node)) > n_rows)  # type: ignore[union-attr]
+            is_better = bool(np.min(bound.values_of(worth.node)) > n_rows)
         if is_better:
             return _averaged(bound, slot.node, common)
     return None

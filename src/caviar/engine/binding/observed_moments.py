@@ -21,7 +21,7 @@ def moments_of(bound: BoundModel, observed: Variable, kept: list[Plate]) -> tupl
     """Return the mean and the standard deviation over the data plate and the plates that are not kept."""
     rows, weights = rows_of(bound, observed, bound.values_of(observed))
     found = moments(rows, weights)
-    if found.largest.max(initial=0.0) > LARGEST:
+    if np.count_nonzero(found.largest > LARGEST):
         raise DataError(
             f"'{observed.name}' holds values as large as {found.largest.max():.3g}, whose squares are beyond a double; "
             f"divide the data (and their priors) by a common factor so that they stay below {LARGEST:g}"
@@ -71,7 +71,7 @@ def rows_of(bound: BoundModel, observed: Variable, values: Any) -> tuple[Any, An
 def axes_not_kept(bound: BoundModel, observed: Variable, kept: list[Plate]) -> tuple[int, ...]:
     """Return the axes of a row's values that are plates which are not kept."""
     plates = [plate for plate in observed.plates if plate is not bound.data_plate]
-    return tuple(i for i, plate in enumerate(plates) if plate not in kept)
+    return tuple([i for i, plate in enumerate(plates) if plate not in kept])
 
 
 def _unit(mean: Array, spread: Array) -> float:

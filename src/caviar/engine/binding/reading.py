@@ -62,6 +62,25 @@ class OfNodes:
         return tuple([own for own in self.variables if own.floor is not None])
 
     @cached_property
+    def meeting_data(self) -> frozenset[Variable]:
+        """Variables with a slot whose known values come with the data, or have a length that it has to have."""
+        return frozenset(
+            [
+                own
+                for own in self.variables
+                for slot in own.slots.values()
+                if slot.choices or slot.dimension or isinstance(slot.node, Data)
+            ]
+        )
+
+    @cached_property
+    def with_sizes(self) -> tuple[Node, ...]:
+        """The nodes with plates, or with values of several numbers."""
+        return tuple(
+            [own for own in self.nodes if own.plates or (isinstance(own, Variable) and own.value_rank)]
+        )
+
+    @cached_property
     def by_name(self) -> Mapping[str, Node]:
         """The nodes by name."""
         return {node.name: node for node in self.nodes}
@@ -161,7 +180,7 @@ def _read(node: Node, value: Any, rank: int, is_leaf: bool) -> Given:
         return Given(_sparse_counts(node, value))
     if isinstance(node, Variable) and is_joint(node):
         return Given(as_pair(node, value, as_values), is_in_part=True)
-    if isinstance(value, LazyRows):
+    if type(value) is not np.ndarray and isinstance(value, LazyRows):
         if isinstance(value, SparseRows):
             raise DataError(
                 f"the data of '{node.name}' are documents that are read in blocks, which are counts of words of a "
@@ -191,7 +210,7 @@ def _has_missing(array: AnyArray) -> bool:
 
 def _takes_sparse(node: Node, value: Any) -> bool:
     """Whether a value is a sparse matrix that can be the data of a variable: rows of counts of a Multinomial."""
-    return issparse(value) and value.ndim == 2 and isinstance(node, Multinomial) and len(node.plates) == 1
+    return isinstance(node, Multinomial) and issparse(value) and value.ndim == 2 and len(node.plates) == 1
 
 
 def _sparse_counts(node: Node, value: Any) -> Any:
@@ -236,7 +255,7 @@ def check_along_rows(values: Mapping[Node, AnyArray], plate: Plate | None) -> No
         If not.
     """
     for node, value in values.items():
-        if issparse(value) and plate not in node.plates:
+        if plate not in node.plates and issparse(value):
             own = node.plates[0].name
             raise PlateError(
                 f"the data of '{node.name}' are sparse along plate '{own}', but the rows of data run along "

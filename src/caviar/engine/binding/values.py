@@ -123,7 +123,7 @@ def _check_finite(node: Node, array: AnyArray) -> None:
     for start in range(0, len(array) if array.ndim else 1, _CHECK_ROWS):
         block = array[start : start + _CHECK_ROWS] if array.ndim else array
         infinite = np.isinf(block)
-        if infinite.any():
+        if np.count_nonzero(infinite):
             where = tuple(np.argwhere(infinite)[0])
             row = start + int(where[0]) if where else 0
             refuse_infinite(node, row)
@@ -200,7 +200,7 @@ class _ProblemBeside:
 
 def _problem_with(value: Any, of: Callable[[AnyArray], str]) -> str:
     """Return what is wrong with values; if they are read in blocks, with the rows of the block."""
-    if not isinstance(value, LazyRows):
+    if type(value) is np.ndarray or not isinstance(value, LazyRows):
         # of no values none is wrong
         return of(value) if value.size else ""
     if getattr(of, "__func__", None) is Variable.problem_with:

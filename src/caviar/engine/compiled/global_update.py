@@ -7,7 +7,7 @@ known beforehand are added up once, not in each iteration.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from ...language import Axis, Variable
 from ...numerics.linalg import symmetric_part
 from ...numerics.spread import spread
 from ..binding.bound_model import BoundModel
-from ..design.contraction import Evaluation, the_constant
+from ..design.contraction import the_constant
 from ..design.keys import FactorKey, StatisticKey
 from .in_turn import InTurn, meetings_of
 from .terms import Compiled, GlobalTerm
@@ -80,6 +80,8 @@ class UpdateLayout:
     told
         Number of a term, statistic and message whose product is its value, and the shape of the statistic; the
         messages that depend on nothing else come after the others.
+    groups
+        Of each statistic, places among ``changing`` of its messages.
     made
         Of each message, ``changing`` ones first, what makes it of the constant of its term; the number of that, and
         whether it is of the whole of the term.
@@ -126,6 +128,10 @@ class UpdateLayout:
             said = terms[number].said_to(position)
             made = said.formula.derivative(position, None)
             self.made.append((made, number, said is terms[number].whole))
+        self.groups = [
+            [place for place, (own, *_) in enumerate(self.changing) if own == statistic]
+            for statistic in range(len(statistics))
+        ]
         self.told: list[tuple[int, StatisticKey, int, tuple[int, ...]]] = []
         for place, (statistic, number, _) in enumerate((*self.changing, *self.fixed)):
             # of a term with two statistics of the factor, a message depends on the factor itself
@@ -162,12 +168,12 @@ def term_values(several: Sequence[TermValue], arrays: Mapping[Hashable, Array]) 
             found.append(said)
             continue
         statistic = arrays[key]
-        if not said.shape == statistic.shape == shape:
+        if not (shape or said.ndim or statistic.ndim):
+            found.append(said.item() * statistic.item())
+        elif not said.shape == statistic.shape == shape:
             found.append(float(np.add.reduce(said * spread(statistic, shape), None)))
-        elif shape:
-            found.append(said.ravel().dot(statistic.ravel()).item())
         else:
-            found.append((said * statistic).item())
+            found.append(said.ravel().dot(statistic.ravel()).item())
     return found
 
 
@@ -187,6 +193,8 @@ class GlobalUpdate:
     ----------
     fixed, places_fixed
         What the terms say that depend on nothing else, summed up; statistic, number of the term, and position of each.
+    constants
+        What each of these says.
     places_changing
         The same of what the others say.
     """
@@ -198,27 +206,26 @@ class GlobalUpdate:
         self.variable, self.terms, self.others = layout.variable, layout.terms, layout.others
         self.places_changing, self.places_fixed = layout.changing, layout.fixed
         self.fixed: list[Array] = [np.zeros(shape) for shape in layout.shapes]
-        self._constants: list[Array] = []
+        self.constants: list[Array] = []
         n_changing = len(layout.changing)
-        constants = [
+        of_terms = [
             (terms[number].whole if is_whole else terms[number].contraction).constant
             for _, number, is_whole in layout.made
         ]
         self._messages = [
-            make(constant) for (make, *_), constant in zip(layout.made[:n_changing], constants, strict=False)
+            make(constant) for (make, *_), constant in zip(layout.made[:n_changing], of_terms, strict=False)
         ]
-        fixed = zip(layout.fixed, layout.made[n_changing:], constants[n_changing:], strict=True)
+        fixed = zip(layout.fixed, layout.made[n_changing:], of_terms[n_changing:], strict=True)
         for (statistic, *_), (make, *_), constant in fixed:
             said = constant if make is the_constant else make(constant)({})
             shape = layout.shapes[statistic]
             own = said if said.shape == shape else spread(said, shape)
             self.fixed[statistic] = self.fixed[statistic] + own
-            self._constants.append(own)
-        by_statistic: list[list[Evaluation]] = [[] for _ in self.fixed]
-        for (statistic, *_), message in zip(layout.changing, self._messages, strict=True):
-            by_statistic[statistic].append(message)
+            self.constants.append(own)
+        messages = self._messages
         self._by_statistic = [
-            (tuple(own), statistic in layout.square) for statistic, own in enumerate(by_statistic)
+            ([messages[place] for place in places], statistic in layout.square)
+            for statistic, places in enumerate(layout.groups)
         ]
 
     @property
@@ -230,7 +237,7 @@ class GlobalUpdate:
     def said(self, place: int, arrays: Mapping[Hashable, Array]) -> Array:
         """Return what one term says to a statistic of the factor, by its place: those that change come first."""
         n_changing = len(self._messages)
-        return self._messages[place](arrays) if place < n_changing else self._constants[place - n_changing]
+        return self._messages[place](arrays) if place < n_changing else self.constants[place - n_changing]
 
     def value_of(self, own: int) -> TermValue:
         """Return what the value of a term is made of."""
@@ -238,14 +245,14 @@ class GlobalUpdate:
         n_changing = len(self._messages)
         if place < n_changing:
             return TermValue(self._messages[place], key, shape)
-        return TermValue(None, key, shape, self._constants[place - n_changing])
+        return TermValue(None, key, shape, self.constants[place - n_changing])
 
     @property
-    def linear_terms(self) -> list[tuple[int, StatisticKey, Array]]:
-        """The terms that are a known array times a statistic: number, statistic, and array."""
-        n_changing, constants = len(self._messages), self._constants
+    def linear_terms(self) -> list[tuple[int, StatisticKey, int]]:
+        """The terms that are a known array times a statistic: number, statistic, and place in ``constants``."""
+        n_changing = len(self._messages)
         return [
-            (number, key, constants[place - n_changing])
+            (number, key, place - n_changing)
             for number, key, place, _ in self._layout.told
             if place >= n_changing
         ]
@@ -318,22 +325,37 @@ def values_of(several: Sequence[Linear], arrays: Mapping[Hashable, Array]) -> li
     return found
 
 
+class OfStatistic(NamedTuple):
+    """Terms that are a known array times the same statistic: the update that has each array, and its place there."""
+
+    key: StatisticKey
+    where: Sequence[tuple[Variable, int]]
+
+    def added(self, updates: Mapping[Variable, GlobalUpdate]) -> Linear:
+        """Return their sum."""
+        total, *others = [updates[variable].constants[place] for variable, place in self.where]
+        for constant in others:
+            total = total + constant
+        return Linear(self.key, total, total.ravel() if total.ndim else total.item())
+
+
 class Places(NamedTuple):
-    """Numbers of the terms by how they are added up; they follow from the statement.
+    """Where the terms are, by how they are added up; this follows from the statement.
 
     Attributes
     ----------
     own
-        Variable -> its own terms in which nothing varies, and the others, where these are linear.
+        Variable -> its own terms in which nothing varies, by number, and the others, where these are linear.
     constant, linear, others
-        Of the other terms: those in which nothing varies, those that are linear in one statistic, and the rest.
+        Of the other terms: numbers of those in which nothing varies, those that are linear in one statistic, and
+        numbers of the rest.
     in_products
-        Local factor -> the terms that it meets in its matrix product.
+        Local factor -> numbers of the terms that it meets in its matrix product.
     """
 
-    own: Mapping[Variable, tuple[Sequence[int], Sequence[int]]]
+    own: Mapping[Variable, tuple[Sequence[int], Sequence[OfStatistic]]]
     constant: Sequence[int]
-    linear: Sequence[int]
+    linear: Sequence[OfStatistic]
     others: Sequence[int]
     in_products: Mapping[FactorKey, Sequence[int]]
 
@@ -356,17 +378,31 @@ def places_in_sum(
     products = in_products(compiled)
     inside = {number for own in products.values() for number in own}
     constant = {number for number in numbers if not compiled.terms[number].contraction.keys}
-    linear = {number for update in updates.values() for number, *_ in update.linear_terms}
-    own: dict[Variable, tuple[Sequence[int], Sequence[int]]] = {}
+    found = [(own, *linear) for own, update in updates.items() for linear in update.linear_terms]
+    place_of = {number: (key, variable, place) for variable, number, key, place in found}
+    linear = set(place_of)
+    own: dict[Variable, tuple[Sequence[int], Sequence[OfStatistic]]] = {}
     own_numbers: set[int] = set()
     for variable, place in own_terms.items():
         where = set(numbers[place])
         if where <= constant | linear:
-            own[variable] = sorted(where & constant), sorted(where - constant)
+            own[variable] = sorted(where & constant), _by_statistic(sorted(where - constant), place_of)
             own_numbers |= where
     rest = linear - own_numbers - inside
     others = [number for number in numbers if number not in inside | own_numbers | constant | rest]
-    return Places(own, sorted(constant - own_numbers), sorted(rest), others, products)
+    of_rest = _by_statistic(sorted(rest), place_of)
+    return Places(own, sorted(constant - own_numbers), of_rest, others, products)
+
+
+def _by_statistic(
+    numbers: Sequence[int], place_of: Mapping[int, tuple[StatisticKey, Variable, int]]
+) -> list[OfStatistic]:
+    """Return linear terms, by number, together where they have the same statistic."""
+    found: dict[StatisticKey, list[tuple[Variable, int]]] = {}
+    for number in numbers:
+        key, variable, place = place_of[number]
+        found.setdefault(key, []).append((variable, place))
+    return [OfStatistic(*own) for own in found.items()]
 
 
 class SummedTerms:
@@ -399,15 +435,12 @@ class SummedTerms:
         terms: Sequence[GlobalTerm],
         value_of: Callable[[int], TermValue],
     ) -> None:
-        linear = {
-            number: (key, array) for update in updates.values() for number, key, array in update.linear_terms
-        }
         self.own: dict[Variable, tuple[float, list[Linear]]] = {
-            variable: (_sum_of_constants(terms, known), _added([linear[n] for n in varying]))
+            variable: (_sum_of_constants(terms, known), [own.added(updates) for own in varying])
             for variable, (known, varying) in places.own.items()
         }
         self._constant = _sum_of_constants(terms, places.constant)
-        self._linear = _added([linear[number] for number in places.linear])
+        self._linear = [own.added(updates) for own in places.linear]
         self._others = [value_of(number) for number in places.others]
         self.in_products = {key: [value_of(n) for n in own] for key, own in places.in_products.items()}
 
@@ -448,14 +481,3 @@ def in_products(compiled: Compiled) -> Mapping[FactorKey, Sequence[int]]:
 def _sum_of_constants(terms: Sequence[GlobalTerm], numbers: Sequence[int]) -> float:
     """Return the sum of the terms with these numbers, in which nothing varies."""
     return sum([terms[number].contraction.constant.item() for number in numbers])
-
-
-def _added(terms: Iterable[tuple[StatisticKey, Array]]) -> list[Linear]:
-    """Return the sum of the arrays for each statistic."""
-    total: dict[StatisticKey, Array] = {}
-    for key, constant in terms:
-        total[key] = total[key] + constant if key in total else constant
-    return [
-        Linear(key, constant, constant.ravel() if constant.ndim else constant.item())
-        for key, constant in total.items()
-    ]

@@ -39,8 +39,7 @@ def with_joined_labels(bound: BoundModel, terms: Iterable[Term]) -> BoundModel:
     """Return a binding with the combinations that occur of known labels that meet in some term."""
     found: dict[frozenset[Node], JoinedLabels] = {}
     plate = bound.data_plate
-    rows = [node for node in bound.nodes if node.plates == (plate,) and bound.is_known(node)]
-    if sum(isinstance(node, Data | Label) for node in rows) < 2:
+    if not bound.fact("several labels", lambda: _has_several(bound)):
         return bound
     assert plate is not None
     for term in terms:
@@ -50,6 +49,12 @@ def with_joined_labels(bound: BoundModel, terms: Iterable[Term]) -> BoundModel:
             found[frozenset(sizes)] = _joined_labels(sizes, bound.known_values, plate)
     sizes = {own.combinations: own.combinations.size or 0 for own in found.values()}
     return replace(bound, joined=found, sizes={**bound.sizes, **sizes}) if found else bound
+
+
+def _has_several(bound: BoundModel) -> bool:
+    """Whether two or more labels are known for each row."""
+    rows = [node for node in bound.nodes if node.plates == (bound.data_plate,) and bound.is_known(node)]
+    return sum(isinstance(node, Data | Label) for node in rows) > 1
 
 
 def _joined_labels(sizes: Mapping[Node, int], values: Mapping[Node, Any], plate: Plate) -> JoinedLabels:

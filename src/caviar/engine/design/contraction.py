@@ -112,18 +112,14 @@ class Formula:
     def folded(self, constants: Sequence[Array], along: Axis | None = None) -> Array:
         """Return the product of known arrays and the coefficient, over :attr:`constant_axes`, or along one axis."""
         coefficient, arrays = self.coefficient, constants
-        if not arrays:
-            return np.asarray(float(coefficient))
         if self.gather is not None:
             arrays = [self.gather.take(*own) for own in zip(constants, self._of_constants, strict=True)]
         if len(self._arrays) < len(arrays):
-            of_axes = zip(arrays, self._of_constants, strict=True)
-            arrays = []
-            for array, own in of_axes:
-                if own:
-                    arrays.append(array)
-                else:
+            for array, own in zip(arrays, self._of_constants, strict=True):
+                if not own:
                     coefficient *= float(array)
+            with_axes = zip(arrays, self._of_constants, strict=True)
+            arrays = [array for array, own in with_axes if own] if self._arrays else ()
         if not arrays:
             return np.asarray(float(coefficient))
         spec = self._folding if along is None else self._spec(self._arrays, (along,))
@@ -486,6 +482,9 @@ def _times_matrix_product(
 
 def _number(keys: Sequence[Hashable], constant: Array) -> Evaluation:
     number = constant.item()
+    if len(keys) == 1:
+        (key,) = keys
+        return lambda arrays: np.float64(number * arrays[key].item())
     return lambda arrays: np.float64(_product(number, keys, arrays))
 
 

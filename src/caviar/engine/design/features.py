@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -21,7 +20,7 @@ from ..._typing import AnyArray, Array
 from ...language import Node, Variable
 from ...language.roles import Role
 from ...numerics.cached import cached_property
-from ...numerics.records import replaced
+from ...numerics.records import copied, replaced
 from ..binding.missing.values import OBSERVED
 from ..design.keys import ColumnKey, FeatureKey
 from .scratch import Scratch
@@ -222,6 +221,12 @@ class Feature:
     def is_sum_of_squares(self) -> bool:
         """Whether it is the sum of the squares of all numbers of a row."""
         return self.statistic == "xx" and bool(self.summed) and not self.shape and not self.is_square
+
+    @cached_property
+    def is_plain_square(self) -> bool:
+        """Whether it is the square of each number of a value, measured from a reference point, and none is missing."""
+        is_square = self._is_power and self.statistic == "xx" and not self.summed and not self.is_outer
+        return is_square and self.source is not None and not self.source.has_missing
 
     @cached_property
     def is_tallied(self) -> bool:
@@ -426,7 +431,7 @@ class FeatureTable:
 
     def with_features(self, features: Sequence[Feature]) -> FeatureTable:
         """Return the same table with other features in the same rows."""
-        other = copy(self)
+        other = copied(self)
         other.features = tuple(features)
         tallied = zip(other.features, self.slices, strict=True) if self.tallied else ()
         other.tallied = tuple((own, rows) for own, rows in tallied if own.is_tallied)
@@ -468,6 +473,9 @@ class FeatureTable:
             elif feature.is_sum_of_squares and source.key in done:
                 values = done[source.key].reshape(-1, out.shape[-1])
                 np.einsum("ib,ib->b", values, values, out=out[0])
+            elif feature.is_plain_square and source.key in done:
+                values = done[source.key]
+                np.multiply(values, values, out=out.reshape(values.shape))
             elif feature.n_labels and not source.shape and not source.has_missing:
                 np.copyto(out, block[source.key] == np.arange(feature.n_labels)[:, None])
             else:

@@ -70,8 +70,12 @@ def in_frame(
 
 def shifts_of(coordinates: Coordinates, variable: Variable, sign: float) -> dict[str, Array]:
     """Return the reference points of a variable, or of those that share its factor, by name, times a sign."""
-    points = {own.name: coordinates.of(own) for own in variable.members or (variable,)}
-    return {name: sign * point for name, point in points.items() if point is not None}
+    found = {}
+    for own in variable.members or (variable,):
+        point = coordinates.of(own)
+        if point is not None:
+            found[own.name] = sign * point
+    return found
 
 
 def _factor_of(factors: Mapping[str, Any], variable: Variable) -> Any:

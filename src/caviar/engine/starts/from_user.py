@@ -14,6 +14,7 @@ import numpy as np
 from ... import families
 from ..._errors import ParameterError
 from ...families._base import MeanPrecision
+from ...families._parameters import all_finite
 from ...language import Categorical, Label, Variable
 from ...language.products_of_unknowns import multiplied_together
 from ...language.roles import PRECISION, PRECISION_MATRIX
@@ -161,10 +162,11 @@ def _as_point(problem: Problem, variable: Variable, value: Any) -> PointMass | f
     if variable.family is families.Categorical and np.shape(value) == (*shape, variable.dimension):
         return _as_probabilities(variable, value)
     try:
-        point = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
+        point = np.asarray(value, dtype=np.float64)
+        point = point if point.shape == shape else np.broadcast_to(point, shape)
     except (TypeError, ValueError, OverflowError):
         raise ParameterError(f"init of '{variable.name}' must fit shape {shape}; got {value!r}") from None
-    wrong = "must be finite" if not np.isfinite(point).all() else variable.problem_with(point)
+    wrong = variable.problem_with(point) if all_finite(point) else "must be finite"
     if wrong:
         raise ParameterError(f"init of '{variable.name}', a {type(variable).__name__}, {wrong}")
     return PointMass.of(variable, point)

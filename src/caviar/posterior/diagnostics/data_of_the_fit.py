@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ...engine.checkpoint.row_marks import RowMarks
 from ...numerics.cached import cached_property
+from ...numerics.records import replaced
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,4 +54,4 @@ class KnowsItsData:
         if self._looks is None or "data_summary" in vars(self):
             self.data_summary = {**(self.data_summary or {}), **more}
         else:
-            self._looks = replace(self._looks, told={**self._looks.told, **more})
+            self._looks = replaced(self._looks, told={**self._looks.told, **more})

@@ -25,7 +25,7 @@ OBSERVED = "observed"
 
 def as_unmasked(value: object) -> object:
     """Return a masked array with NaN in its masked entries; return anything else unchanged."""
-    if not np.ma.is_masked(value):
+    if type(value) is np.ndarray or not np.ma.is_masked(value):
         return value
     array = np.ma.asarray(value)
     wide = np.float64 if array.dtype.kind in "biu" else array.dtype
@@ -43,8 +43,11 @@ def filled(node: Node, array: AnyArray, event_rank: int) -> tuple[AnyArray, AnyA
     DataError
         If a known array has missing values, a vector is missing in part, or nothing was observed.
     """
-    # the least of values with NaN is NaN; a mask of all values takes memory
-    if array.dtype.kind != "f" or not array.size or not np.isnan(np.minimum.reduce(array, axis=None)):
+    # the least of values with NaN is NaN, which differs from itself; a mask of all values takes memory
+    if array.dtype.kind != "f" or not array.size:
+        return array, None
+    least = np.minimum.reduce(array, axis=None)
+    if least == least:
         return array, None
     missing = np.isnan(array)
     if isinstance(node, Data):

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from copy import copy
 from typing import Any
 
 import numpy as np
 
 from ...._typing import AnyArray, Array
+from ....numerics.records import copied
 from ....numerics.spread import spread
 from ....numerics.sums.by_label import sums_by_label
 from ...design.features import Feature, FeatureTable
@@ -100,13 +100,13 @@ class MatrixLayout:
 
     def of_table(self, table: FeatureTable) -> MatrixLayout:
         """Return the layout for features that differ in what they are measured from alone."""
-        other = copy(self)
+        other = copied(self)
         other.table = table
         return other
 
     def of_statistics(self, n_statistics: int) -> MatrixLayout:
         """Return the layout of rows of the matrix that all belong to features of the data."""
-        other = copy(self)
+        other = copied(self)
         other.n_statistics = other.n_product = n_statistics
         return other
 
