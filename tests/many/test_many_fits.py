@@ -9,10 +9,11 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import caviar as cv
+from caviar.engine.ascent.problem import Problem
 from caviar.engine.assemble import again
 from caviar.engine.design.keys import ColumnKey
 from caviar.engine.groups import fit
-from caviar.engine.groups.ascent import GroupedEnds, ascend
+from caviar.engine.groups.ascent import GroupedEnds, ascend, moved_to
 from caviar.engine.groups.problem import GroupedProblem, Groups
 from caviar.engine.groups.rows import GroupedRows
 from caviar.engine.groups.starts import begun, clustered, points_of
@@ -112,6 +113,33 @@ def test_groups_end_before_a_step_that_is_foreseen_to_gain_nothing(
         trace = before.trace(number)
         assert len(trace) == before.n_iter[number] + 1
         assert trace[-1] == before.elbo[number]
+
+
+def test_groups_without_factors_at_a_move_stay_at_their_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the others move; only factors of the variable that has none somewhere are made again."""
+    model, point, tables = CASES["likelihood"]
+    one, stacked = assembled(model, {"x": tables[0]}, point), np.stack(tables)
+    problem = GroupedProblem(one, again, Groups({ColumnKey("x"): stacked}, np.full(6, 60), {}, {}))
+    labels = (stacked[..., 0] > stacked[..., 0].mean(axis=1, keepdims=True)).astype(int)
+    state = ascend(begun(problem, labels), GroupedEnds.none(6), 2, 0.0)
+    assert state is not None
+    vector, tried, going = 1.01 * state.vector, np.arange(6) < 4, [0, 1, 3]
+    expected, _ = moved_to(state, vector, np.isin(np.arange(6), going))
+    vector[2] = -vector[2]
+    made, plain = [], Problem.factor
+
+    def counted(own: Problem, variable: Any, natural: Any) -> Any:
+        made.append(variable.name)
+        return plain(own, variable, natural)
+
+    monkeypatch.setattr(Problem, "factor", counted)
+    found, is_moved = moved_to(state, vector, tried)
+    assert is_moved.nonzero()[0].tolist() == going
+    assert len(made) < 2 * len(set(made))
+    np.testing.assert_array_equal(found.vector[going], vector[going])
+    for own, other in zip(found.arrays.values(), expected.arrays.values(), strict=True):
+        np.testing.assert_array_equal(own, other)
+    np.testing.assert_array_equal(found.own_entropy, expected.own_entropy)
 
 
 @pytest.mark.parametrize(

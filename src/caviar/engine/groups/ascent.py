@@ -18,7 +18,7 @@ from ...language import Variable
 from ...numerics.cached import cached_property
 from ...numerics.records import replaced
 from ..ascent.degeneracy import has_collapsed
-from ..ascent.problem import Problem, statistics_of
+from ..ascent.problem import Problem
 from ..ascent.schedules.acceleration import most_of_a_sweep
 from ..ascent.status import Status
 from ..rows.recentring import TOLERATED_LOSS
@@ -120,7 +120,7 @@ class GroupedState:
     @property
     def goes_on(self) -> AnyArray:
         """Which groups may take a further step, (G,)."""
-        return np.array([own is None for own in self.ended])
+        return np.equal(self.ended, None)
 
     def looks_on(self, goes_on: AnyArray) -> AnyArray | None:
         """Return the numbers of the groups whose rows have to be looked at: those that go on.
@@ -191,14 +191,34 @@ def _updated(state: GroupedState) -> GroupedState:
     return replaced(state, arrays=arrays, own_entropy=own, natural=natural)
 
 
-def _at(state: GroupedState, vector: Array) -> GroupedState:
-    """Return the state at other natural parameters, (G, P), before a pass over the rows."""
-    problem, arrays = state.problem.problem, dict(state.arrays)
-    naturals = state.problem.apart(vector, state.natural)
-    q = {variable: problem.factor(variable, own) for variable, own in naturals.items()}
-    arrays.update(statistics_of(problem, q))
-    own = state.problem.own_entropy(q, arrays)
-    return replaced(state, arrays=arrays, own_entropy=own, natural=naturals)
+def moved_to(state: GroupedState, vector: Array, tried: AnyArray) -> tuple[GroupedState, AnyArray]:
+    """Return the state with some groups at other natural parameters, (G, P), before a pass over the rows.
+
+    Beside it, which of these groups, (G,), are there: factors of the others would be improper.
+    """
+    problem, arrays, is_moved = state.problem.problem, dict(state.arrays), tried
+    moved, natural, q = state.problem.apart(vector, state.natural), {}, {}
+    for variable, own in state.natural.items():
+        while True:
+            natural[variable] = _chosen(moved[variable], own, is_moved)
+            try:
+                q[variable] = problem.factor(variable, natural[variable])
+                problem.tell(arrays, variable, q[variable])
+                break
+            except ImproperError as error:
+                bad = _improper(error, len(tried))
+                is_moved = is_moved & ~bad if (is_moved & bad).any() else np.zeros_like(tried)
+    entropy = state.problem.own_entropy(q, arrays)
+    found = replaced(state, arrays=arrays, own_entropy=entropy, natural=natural)
+    failed = (tried & ~is_moved).nonzero()[0]
+    # variables before the one that failed have moved
+    return _mixed(found, state, failed) if failed.size else found, is_moved
+
+
+def _chosen(arrays: Statistics, others: Statistics, groups: AnyArray) -> Statistics:
+    """Return arrays in some groups, (G,), and others elsewhere."""
+    pairs = zip(arrays, others, strict=True)
+    return tuple([np.where(groups.reshape(-1, *(1,) * (own.ndim - 1)), own, other) for own, other in pairs])
 
 
 def _mixed(state: GroupedState, other: GroupedState, groups: AnyArray) -> GroupedState:
@@ -250,24 +270,13 @@ def _stepped(state: GroupedState, foresees: float) -> tuple[GroupedState, AnyArr
     tried &= goes_on & np.isfinite(vector).all(axis=-1)
     if not tried.any():
         return replaced(looked(after, going), memory=judged(memory, tried, tried)), ended
-    found, tried_now = _moved(after, vector, tried, going)
+    found, tried_now = moved_to(after, vector, tried)
+    found = looked(found, going)
     good = tried_now & (found.elbo >= before_look)
     refused = (tried_now & ~good).nonzero()[0]
     if refused.size:
         found = looked(_mixed(found, after, refused), refused)
     return replaced(found, memory=judged(memory, tried, good)), ended
-
-
-def _moved(
-    after: GroupedState, vector: Array, tried: AnyArray, going: AnyArray | None
-) -> tuple[GroupedState, AnyArray]:
-    """Return the state with moves where they lead to factors, updates elsewhere; and where they do, (G,)."""
-    while True:
-        try:
-            return looked(_at(after, np.where(tried[:, None], vector, after.vector)), going), tried
-        except ImproperError as error:
-            bad = _improper(error, after.problem.size)
-            tried = tried & ~bad if (tried & bad).any() else np.zeros_like(tried)
 
 
 def _improper(error: ImproperError, size: int) -> AnyArray:
@@ -330,7 +339,7 @@ class GroupedEnds:
     @property
     def has_settled(self) -> AnyArray:
         """Which groups have ended at an optimum, or after the largest number of steps, (G,)."""
-        return np.array([own in (Status.CONVERGED, Status.MAX_ITER) for own in self.status])
+        return np.equal(self.status, Status.CONVERGED) | np.equal(self.status, Status.MAX_ITER)
 
     def cut(self, state: GroupedState) -> None:
         """Take the groups of a state that may take no further step."""
@@ -457,7 +466,7 @@ def _without_ended(state: GroupedState, ends: GroupedEnds) -> GroupedState | Non
     goes_on = state.goes_on
     ended, left = (~goes_on).nonzero()[0], goes_on.nonzero()[0]
     if ended.size:
-        new = ended[[status is None for status in ends.status[state.places[ended]]]]
+        new = ended[np.equal(ends.status[state.places[ended]], None)]
         if new.size:
             _keep(state, new, ends)
     if not left.size:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._typing import AnyArray, Array
+from ...numerics.blas import small_product
 from ...numerics.cached import cached_property
 from ...numerics.records import replaced
 from ..design.features import FeatureTable, row_major
@@ -23,7 +24,7 @@ _LOOKED = 2**18
 smaller blocks need more."""
 
 _FEW_ROWS = 3
-"""Rows of small matrices up to which each is multiplied by itself."""
+"""Rows of small matrices up to which each is multiplied by itself, where BLAS has no kernel for small products."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +115,9 @@ class GroupedRows:
 
     def _looked(self, matrices: Array, features: Array, weights: Array | None, sums: Array) -> Array:
         """Write the sums of some groups, (G, K, F), and return the entropies of their labels, (G,)."""
-        shares = np.empty((*matrices.shape[:2], features.shape[-1]))
+        # the shares of one category lie side by side, so that NumPy's loops over them are long
+        n_groups, n_categories = matrices.shape[:2]
+        shares = np.empty((n_categories, n_groups, features.shape[-1])).swapaxes(0, 1)
         # the same is added to the logits of all categories, which changes neither shares nor entropies
         first = matrices[:, :1]
         if matrices.shape[1] > 1 and np.isfinite(first).all():
@@ -147,10 +150,9 @@ def _product(left: Array, right: Array, out: Array) -> None:
     if len(right) == 1 and len(left) > 1:
         shape = *left.shape[:2], right.shape[-1]
         out[...] = np.matmul(left.reshape(-1, left.shape[2]), right[0]).reshape(shape)
-    elif left.shape[1] > _FEW_ROWS:
+    elif left.shape[1] > _FEW_ROWS or small_product():
         np.matmul(left, right, out=out)
     else:
-        # products of vectors and small matrices take less time one by one
         for row in range(left.shape[1]):
             np.matmul(left[:, row : row + 1], right, out=out[:, row : row + 1])
 

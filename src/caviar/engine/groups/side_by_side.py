@@ -123,7 +123,7 @@ class SideBySide:
 
     def _stop(self, state: GroupedState, groups: AnyArray, status: Status) -> None:
         """Let some groups of a state end where they are, if they have not ended."""
-        going = groups[[self.ends.status[place] is None for place in state.places[groups]]]
+        going = groups[np.equal(self.ends.status[state.places[groups]], None)]
         state.ended[going] = status
         self.ends.keep(state, going)
 
