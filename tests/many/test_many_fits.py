@@ -183,7 +183,7 @@ def test_estimators_are_fitted_as_they_fit_one_table(mixture: Any) -> None:
 
 def test_starts_race_together_as_they_do_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups of overlapping clusters, where other starts are tried."""
-    tables = _tables(6, gap=1.5)
+    tables = _tables(30, gap=1.5)
     together = cv.fit_many(cv.GaussianMixture(2, random_state=0), tables, n_jobs=1)
     monkeypatch.setattr(fit, "_TOGETHER", 1)
     one_by_one = cv.fit_many(cv.GaussianMixture(2, random_state=0), tables, n_jobs=1)
@@ -196,9 +196,36 @@ def test_starts_race_together_as_they_do_one_by_one(monkeypatch: pytest.MonkeyPa
 def test_the_number_of_threads_changes_no_bit() -> None:
     tables = _tables(240, gap=2.5)
     one, two = (cv.fit_many(cv.GaussianMixture(2, random_state=0), tables, n_jobs=jobs) for jobs in (1, 2))
-    assert len(two._batches) == 2
+    assert len(two._batches) > 2, "those of two parts, and those that went on from both"
     np.testing.assert_array_equal(one.elbo, two.elbo)
     np.testing.assert_array_equal(one.n_iter, two.n_iter)
+
+
+@pytest.mark.parametrize("n_rows", [60, np.arange(240) % 11 + 55], ids=["equal", "other"])
+@pytest.mark.parametrize("max_iter", [500, 9])
+@pytest.mark.filterwarnings("ignore:.*max_iter passes were made")
+def test_groups_left_of_several_parts_end_as_those_of_one(n_rows, max_iter, monkeypatch) -> None:
+    """Where few go on they ascend together, from where each is: the same ends, steps and traces."""
+    monkeypatch.setattr(fit, "_CLEAR", np.inf)
+    tables, mixture = (
+        _tables(240, gap=3.0, n_rows=n_rows),
+        cv.GaussianMixture(2, max_iter=max_iter, random_state=0),
+    )
+    several = cv.fit_many(mixture, tables)
+    assert len(several._batches) == 3
+    left = several._batches[-1].groups
+    assert 2 <= len(left) <= 240 // 8 + 1
+    # the labels that they begin at are drawn in blocks of a part
+    monkeypatch.setattr(fit, "_FEW", 0.0)
+    apart = cv.fit_many(mixture, tables)
+    assert len(apart._batches) == 2
+    np.testing.assert_allclose(several.elbo, apart.elbo, rtol=1e-9)
+    assert several.status == apart.status
+    np.testing.assert_array_equal(several.n_iter, apart.n_iter)
+    for number in left[:4]:
+        for own in (several[number], apart[number]):
+            assert len(own.elbo_trace_) == several.n_iter[number] + 1
+        np.testing.assert_allclose(several[number].elbo_trace_, apart[number].elbo_trace_, rtol=1e-9)
 
 
 def test_each_group_begins_at_the_better_clusters() -> None:

@@ -93,12 +93,12 @@ def test_a_look_has_the_sums_and_entropies_of_each_group(n_categories, is_shared
 def test_nothing_is_asked_once_all_groups_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each question went through all groups: of ten thousand a sixth of the time of a call."""
     asked: list[int] = []
-    plain = fit.fit_groups
+    plain = fit.begin_groups
 
     def heard(*arguments: Any, **named: Any) -> Any:
         return plain(*arguments, **{**named, "hear": asked.append})
 
-    monkeypatch.setattr(import_module("caviar.fitting.many.fit_many"), "fit_groups", heard)
+    monkeypatch.setattr(import_module("caviar.fitting.many.fit_many"), "begin_groups", heard)
     rng = np.random.default_rng(0)
     tables = [rng.normal(size=(60, 2)) + 6 * (rng.random((60, 1)) < 0.5) for _ in range(12)]
     fits = cv.fit_many(cv.GaussianMixture(2, random_state=0), tables)

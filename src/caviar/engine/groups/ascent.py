@@ -73,7 +73,7 @@ class GroupedState:
     ended
         Why a group takes no further step, (G,); None where it may.
     n_iter
-        Steps that were made.
+        Steps that each group has made, (G,).
     n_plain
         Steps at first in which globals are not moved beyond their updates.
     """
@@ -89,7 +89,7 @@ class GroupedState:
     change: Array
     memory: GroupedMemory | None
     ended: AnyArray
-    n_iter: int = 0
+    n_iter: AnyArray
     n_plain: float = 0
 
     def taken(self, groups: AnyArray) -> GroupedState:
@@ -115,6 +115,7 @@ class GroupedState:
             change=self.change[groups],
             memory=None if self.memory is None else self.memory.taken(groups),
             ended=self.ended[groups],
+            n_iter=self.n_iter[groups],
         )
 
     @property
@@ -329,11 +330,9 @@ class GroupedEnds:
         """Take the groups of a state that have ended, given by their numbers."""
         places = state.places[groups]
         if state.natural:
-            if not self.vector.size:
-                self.vector = np.zeros((len(self.elbo), state.vector.shape[1]))
-            self.vector[places] = state.vector[groups]
+            self._vector_of(state.vector.shape[1])[places] = state.vector[groups]
         self.elbo[places] = state.elbo[groups]
-        self.n_iter[places], self.status[places] = state.n_iter, state.ended[groups]
+        self.n_iter[places], self.status[places] = state.n_iter[groups], state.ended[groups]
         self.entropy[places] = (state.entropy / state.problem.groups.totals)[groups]
 
     @property
@@ -341,31 +340,35 @@ class GroupedEnds:
         """Which groups have ended at an optimum, or after the largest number of steps, (G,)."""
         return np.equal(self.status, Status.CONVERGED) | np.equal(self.status, Status.MAX_ITER)
 
-    def cut(self, state: GroupedState) -> None:
-        """Take the groups of a state that may take no further step."""
-        places = state.goes_on.nonzero()[0]
+    def _vector_of(self, n_parameters: int) -> Array:
+        if not self.vector.size:
+            self.vector = np.zeros((len(self.elbo), n_parameters))
+        return self.vector
+
+    def cut(self, state: GroupedState, max_iter: int) -> None:
+        """Take the groups of a state that have made so many steps, and may take no further one."""
+        places = (state.goes_on & (state.n_iter >= max_iter)).nonzero()[0]
         if places.size:
             state.ended[places] = Status.MAX_ITER
             _keep(state, places, self)
 
-    def improve(self, other: GroupedEnds, places: AnyArray, first: int = 0) -> None:
-        """Take ends of groups at these places that are better than the present ones.
+    def improve(self, other: GroupedEnds, first: int = 0) -> None:
+        """Take ends that are better than the present ones.
 
         Parameters
         ----------
         other
-            Has these groups one after another.
-        first
-            The place of the first of them there.
+            Has the same groups one after another, from the place ``first`` on.
         """
-        there = slice(first, first + len(places))
-        better = (other.has_settled[there] & (other.elbo[there] > self.elbo[places])).nonzero()[0]
-        own, theirs = places[better], first + better
-        if not own.size:
+        there = slice(first, first + len(self.elbo))
+        places = (other.has_settled[there] & (other.elbo[there] > self.elbo)).nonzero()[0]
+        if not places.size:
             return
+        theirs = first + places
+        self._vector_of(other.vector.shape[1])
         for name in ("vector", "elbo", "n_iter", "status", "entropy"):
-            getattr(self, name)[own] = getattr(other, name)[theirs]
-        self.others |= {int(place): (other, int(number)) for place, number in zip(own, theirs, strict=True)}
+            getattr(self, name)[places] = getattr(other, name)[theirs]
+        self.others |= {int(place): (other, first + int(place)) for place in places}
 
     def trace(self, place: int) -> Array:
         """Return the objective of a group at the start and after each step."""
@@ -431,7 +434,7 @@ def _iterated(state: GroupedState, tol: float, ends: GroupedEnds, *, foresees: b
     change = (after.elbo - state.elbo) / counts
     fell = ~(after.elbo - state.elbo >= -_FALL * (1.0 + np.abs(after.elbo)))
     fell &= np.isfinite(state.elbo) | ~np.isfinite(after.elbo)
-    is_plain = state.n_iter + 1 < state.n_plain
+    is_plain = bool((state.n_iter + 1 < state.n_plain).any())
     memory, settled = (None, np.abs(change) < tol) if is_plain else _rested(after, change, tol)
     ended = state.ended.copy()
     ended[settled], ended[fell], ended[done] = Status.CONVERGED, Status.FELL, Status.CONVERGED

@@ -26,7 +26,7 @@ from ..design.keys import ColumnKey, SumKey
 from ..local.statistics import Arrays
 from ..rows.terms.products import layouts_of
 from .repeated import Assemble, is_repeated, repeated
-from .rows import GroupedRows, written
+from .rows import GroupedRows, padded, written
 
 _BLOCK = 2**16
 """Numbers of the groups that are added up together: they stay in the cache."""
@@ -91,6 +91,33 @@ class Groups:
             None if self.is_shared else numbers,
         )
 
+    @classmethod
+    def joined(cls, several: Sequence[Groups]) -> Groups:
+        """Return the groups of several, none of which share their rows; their data are copied."""
+        most = max([int(own.counts.max()) for own in several])
+
+        def each(name: str) -> dict[str, Any]:
+            found = [getattr(own, name) for own in several]
+            return {key: np.concatenate([own[key] for own in found]) for key in found[0]}
+
+        columns = {
+            key: np.concatenate([padded(own.values(key)[:, :most], most, 1) for own in several])
+            for key in several[0].data
+        }
+        counts = np.concatenate([own.counts for own in several])
+        return cls(columns, counts, each("constants"), each("floors"), each("few"))
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """Groups of a problem with their rows and nothing of the others, for a problem of groups of several."""
+
+    one: Problem
+    assemble: Assemble
+    groups: Groups
+    rows: GroupedRows
+    static: Arrays
+
 
 class GroupedProblem:
     """The problem of many groups, and their rows.
@@ -150,6 +177,21 @@ class GroupedProblem:
         """Return the problem of some of the groups."""
         rows, static = self.rows.taken(groups), {key: sums[groups] for key, sums in self.static.items()}
         return GroupedProblem(self.one, self._assemble, self.groups.taken(groups), rows, static)
+
+    def share(self, groups: AnyArray) -> Share:
+        """Return some of the groups, whose rows are copied."""
+        static = {key: sums[groups] for key, sums in self.static.items()}
+        own = Groups.joined([self.groups.taken(groups)]), GroupedRows.joined([self.rows.taken(groups)])
+        return Share(self.one, self._assemble, *own, static)
+
+    @classmethod
+    def joined(cls, shares: Sequence[Share]) -> GroupedProblem:
+        """Return the problem of groups of several that repeat one statement."""
+        first, several = shares[0], len(shares) > 1
+        groups = Groups.joined([own.groups for own in shares]) if several else first.groups
+        rows = GroupedRows.joined([own.rows for own in shares]) if several else first.rows
+        static = {key: np.concatenate([own.static[key] for own in shares]) for key in first.static}
+        return cls(first.one, first.assemble, groups, rows, static)
 
     @property
     def has_labels(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +61,17 @@ class GroupedRows:
     def taken(self, groups: AnyArray) -> GroupedRows:
         """Return the rows of some groups; their features stay where they are."""
         return replaced(self, numbers=self.numbers[groups], counts=self.counts[groups])
+
+    @classmethod
+    def joined(cls, several: Sequence[GroupedRows]) -> GroupedRows:
+        """Return the rows of the groups of several, none of which shares them; their features are copied."""
+        most = max([own._n_rows for own in several])
+        features = [padded(own.features[:, own.numbers, : own._n_rows], most, 2) for own in several]
+        counts = np.concatenate([own.counts for own in several])
+        largest = [own.largest[:, own.numbers] for own in several]
+        return cls(
+            np.concatenate(features, axis=1), np.arange(len(counts)), counts, np.concatenate(largest, axis=1)
+        )
 
     @cached_property
     def _n_rows(self) -> int:
@@ -143,6 +154,12 @@ class GroupedRows:
         """Return the rounding error that a logit of some groups has at most (nats), (G,)."""
         largest = self.largest if self._is_shared else self.largest[:, self.numbers[groups]]
         return np.finfo(float).eps * (np.abs(matrices) @ largest.T[..., None]).max(axis=(-1, -2))
+
+
+def padded(values: AnyArray, n_rows: int, axis: int) -> AnyArray:
+    """Return values with zeros behind them along an axis, so that it has ``n_rows``."""
+    widths = [(0, n_rows - size if place == axis else 0) for place, size in enumerate(values.shape)]
+    return values if values.shape[axis] == n_rows else np.pad(values, widths)
 
 
 def _product(left: Array, right: Array, out: Array) -> None:

@@ -89,7 +89,7 @@ class SideBySide:
         if self._state is not None:
             going = self._state.goes_on
             own = self._state.places[going]
-            self.ends.n_iter[own], self.ends.elbo[own] = self._state.n_iter, self._state.elbo[going]
+            self.ends.n_iter[own], self.ends.elbo[own] = self._state.n_iter[going], self._state.elbo[going]
 
     def climb(self, settings: Settings) -> None:
         """Let all starts ascend to their ends, and tell each of their iterations."""
@@ -102,7 +102,7 @@ class SideBySide:
                 if after is None:
                     return
             if self._state is not None:
-                self.ends.cut(self._state)
+                self.ends.cut(self._state, settings.max_iter)
         except KeyboardInterrupt:
             if self._state is None or not self._state.natural:
                 raise

@@ -57,7 +57,8 @@ def _swept(problem: GroupedProblem, labels: AnyArray | None, at_priors: Factors)
     size, none = problem.size, np.full(problem.size, None, dtype=object)
     zero, far, entropy = np.zeros(size), np.full(size, np.inf), problem.own_entropy(q, arrays)
     elbo = problem.objective(arrays, zero) + entropy
-    return GroupedState(problem, np.arange(size), {}, arrays, entropy, sums, zero, elbo, far, None, none)
+    places, no = np.arange(size), np.zeros(size, dtype=np.intp)
+    return GroupedState(problem, places, {}, arrays, entropy, sums, zero, elbo, far, None, none, no)
 
 
 @np.errstate(all="ignore")
@@ -86,9 +87,9 @@ def at_factors(problem: GroupedProblem, starts: Sequence[Factors], n_plain: floa
     if len(natural) < len(own.order):
         natural = {}
     zero, far, none = np.zeros(size), np.full(size, np.inf), np.full(size, None, dtype=object)
-    places = np.arange(size)
+    places, no = np.arange(size), np.zeros(size, dtype=np.intp)
     state = GroupedState(
-        problem, places, natural, arrays, entropy, None, zero, zero, far, None, none, n_plain=n_plain
+        problem, places, natural, arrays, entropy, None, zero, zero, far, None, none, no, n_plain
     )
     return looked(state)
 
