@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -207,6 +208,7 @@ def test_the_number_of_threads_changes_no_bit() -> None:
 def test_groups_left_of_several_parts_end_as_those_of_one(n_rows, max_iter, monkeypatch) -> None:
     """Where few go on they ascend together, from where each is: the same ends, steps and traces."""
     monkeypatch.setattr(fit, "_CLEAR", np.inf)
+    monkeypatch.setattr(import_module("caviar.fitting.many.fit_many"), "_LOW", np.inf)
     tables, mixture = (
         _tables(240, gap=3.0, n_rows=n_rows),
         cv.GaussianMixture(2, max_iter=max_iter, random_state=0),
