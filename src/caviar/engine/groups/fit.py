@@ -36,7 +36,7 @@ _TOGETHER = 2**20
 """Rows of the groups of all starts that ascend side by side, at most about."""
 
 
-_FEW = 1 / 8
+_FEW = 1 / 16
 """Share of the groups of a part at which those that go on are left to be joined by those of other parts."""
 
 
@@ -147,18 +147,20 @@ def begin_groups(
     hear
         Called now and then with the number of groups that have ended.
     """
-    labels = []
-    if problem.has_labels:
-        points, turns = points_of(problem)
-        counts, n_categories = problem.groups.counts, problem.n_categories
-        n_seeds = 1 if n_categories < _SEVERAL else 2
-        labels = [
-            clustered(points, turn, counts, n_categories, rng) for turn in turns for _ in range(n_seeds)
-        ]
     ends, few = GroupedEnds.none(problem.size), 0 if is_alone else int(_FEW * problem.size)
-    state = _onward(begun(problem, *labels), ends, max_iter, tol, few=few, hear=hear)
+    state = _onward(begun(problem, *_labels(problem, rng)), ends, max_iter, tol, few=few, hear=hear)
     left = None if state is None else Left.of(state, ends)
     return Part(groups, Ended.of(problem, groups, ends), Unclear.of(problem, groups, ends), left)
+
+
+def _labels(problem: GroupedProblem, rng: np.random.Generator) -> list[AnyArray]:
+    """Return labels of first starts, (G, N) each: by k-means of the columns, and of whitened rows."""
+    if not problem.has_labels:
+        return []
+    points, turns = points_of(problem)
+    counts, n_categories = problem.groups.counts, problem.n_categories
+    n_seeds = 1 if n_categories < _SEVERAL else 2
+    return [clustered(points, turn, counts, n_categories, rng) for turn in turns for _ in range(n_seeds)]
 
 
 def end_groups(

@@ -151,7 +151,9 @@ def proposal(
 
 
 def _seen(memory: GroupedMemory, place: Array, move: Array) -> GroupedMemory:
-    pair = np.stack([place[0] - memory.places[0], *(move - memory.moves)])
+    pair = np.empty((3, *move.shape[1:]))
+    np.subtract(place[0], memory.places[0], out=pair[0])
+    np.subtract(move, memory.moves, out=pair[1:])
     curvature = -np.einsum("gp,gp->g", pair[0], pair[2])
     is_good = memory.is_known & memory.is_on & (curvature > 0)
     pair[:, ~is_good] = 0.0

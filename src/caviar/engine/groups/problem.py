@@ -301,10 +301,14 @@ class GroupedProblem:
     def _looked_at(self) -> GroupedRows:
         """Return the features of the local factor, measured from the reference points of the repeated statement."""
         table = self.one.compiled.tables[self._local]
-        return GroupedRows.of(self._written(table), self.groups.counts, self.groups.weights)
+        features, largest = self._written(table)
+        return GroupedRows.of(features, self.groups.counts, self.groups.weights, largest)
 
-    def _written(self, table: FeatureTable) -> Array:
-        """Return the features of the rows of all groups, (F, G, N), or (F, 1, N) where they share them."""
+    def _written(self, table: FeatureTable) -> tuple[Array, Array]:
+        """Return the features of the rows of all groups, (F, G, N), or (F, 1, N) where they share them.
+
+        Beside them, the size of the largest entry of each.
+        """
         groups, counts = self.groups, self.groups.counts
         if groups.is_shared:
             return written(table, {key: (values, None) for key, values in groups.data.items()}, counts)
@@ -351,7 +355,7 @@ class GroupedProblem:
         if all(feature.source is None for feature in layout.table.features):
             sums = np.repeat(self.groups.totals.astype(np.float64)[:, None], layout.table.n_dense, axis=1)
         else:
-            features, weights = self._written(layout.table), self.groups.weights
+            (features, _), weights = self._written(layout.table), self.groups.weights
             sums = (features.sum(axis=-1) if weights is None else features @ weights).T
         return layout.unpacked_each(np.broadcast_to(sums, (self.size, sums.shape[1]))[:, None])
 

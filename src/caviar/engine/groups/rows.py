@@ -53,10 +53,17 @@ class GroupedRows:
     weights: Array | None = None
 
     @classmethod
-    def of(cls, features: Array, counts: AnyArray, weights: Array | None = None) -> GroupedRows:
-        """Return the rows of all groups."""
-        largest = np.maximum(features.max(axis=-1), -features.min(axis=-1))
-        return cls(features, np.arange(len(counts)), counts, largest, weights)
+    def of(
+        cls, features: Array, counts: AnyArray, weights: Array | None = None, largest: Array | None = None
+    ) -> GroupedRows:
+        """Return the rows of all groups; the largest entries are found here where they are not known."""
+        return cls(
+            features,
+            np.arange(len(counts)),
+            counts,
+            _largest(features) if largest is None else largest,
+            weights,
+        )
 
     def taken(self, groups: AnyArray) -> GroupedRows:
         """Return the rows of some groups; their features stay where they are."""
@@ -176,8 +183,10 @@ def _product(left: Array, right: Array, out: Array) -> None:
 
 def written(
     table: FeatureTable, columns: Mapping[ColumnKey, tuple[AnyArray, Array | None]], counts: Array
-) -> Array:
+) -> tuple[Array, Array]:
     """Return the features of the rows of all groups, (F, G, N), zero where a group has no such row.
+
+    Beside them, the size of the largest entry of each, (F, G): they are in the cache when they are written.
 
     Parameters
     ----------
@@ -188,6 +197,7 @@ def written(
     """
     n_groups, n_rows = next(iter(columns.values()))[0].shape[:2]
     found, scratch = np.empty((table.n_dense, n_groups * n_rows)), Scratch()
+    largest = np.empty((table.n_dense, n_groups))
     size = max(1, _BLOCK // (table.n_dense * n_rows))
     for first in range(0, n_groups, size):
         own = slice(first, min(first + size, n_groups))
@@ -196,7 +206,13 @@ def written(
         table.fill(block, part, scratch)
         if counts.min() < n_rows:
             part *= (np.arange(n_rows) < counts[own, None]).ravel()
-    return found.reshape(-1, n_groups, n_rows)
+        largest[:, own] = _largest(part.reshape(len(part), -1, n_rows))
+    return found.reshape(-1, n_groups, n_rows), largest
+
+
+def _largest(features: Array) -> Array:
+    """Return the size of the largest entry of each feature, (F, G), from features (F, G, N)."""
+    return np.maximum(features.max(axis=-1), -features.min(axis=-1))
 
 
 def _measured(values: AnyArray, point: Array | None, groups: slice) -> AnyArray:
