@@ -208,6 +208,7 @@ def test_the_number_of_threads_changes_no_bit() -> None:
 def test_groups_left_of_several_parts_end_as_those_of_one(n_rows, max_iter, monkeypatch) -> None:
     """Where few go on they ascend together, from where each is: the same ends, steps and traces."""
     monkeypatch.setattr(fit, "_CLEAR", np.inf)
+    monkeypatch.setattr(fit, "_FEW", 0.125)
     monkeypatch.setattr(import_module("caviar.fitting.many.fit_many"), "_LOW", np.inf)
     tables, mixture = (
         _tables(240, gap=3.0, n_rows=n_rows),
@@ -216,7 +217,7 @@ def test_groups_left_of_several_parts_end_as_those_of_one(n_rows, max_iter, monk
     several = cv.fit_many(mixture, tables)
     assert len(several._batches) == 4
     left = several._batches[-1].groups
-    assert 2 <= len(left) <= 240 // 16
+    assert 2 <= len(left) <= 240 // 8
     # the labels that they begin at are drawn in blocks of a part
     monkeypatch.setattr(fit, "_FEW", 0.0)
     apart = cv.fit_many(mixture, tables)

@@ -25,8 +25,8 @@ from ..rows.recentring import TOLERATED_LOSS
 from .moves import GroupedMemory, gain_of_secant, judged, proposal
 from .problem import GroupedProblem
 
-_SHARE, _FEW, _SPENT = 3.0, 256, 0.6
-"""Groups that have ended are taken out of the arrays where those that go on are less than three times as many. Up to so
+_SHARE, _FEW, _SPENT = 1.0, 256, 0.6
+"""Groups that have ended are taken out of the arrays where those that go on are fewer, in this share of them. Up to so
 few groups that have ended it is the last share, because it would cost more than it saves."""
 
 _SHARED, _LARGE = 1.0, 2_000
