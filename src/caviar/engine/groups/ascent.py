@@ -44,6 +44,9 @@ _COPIED = 0.7
 _SAFE = 0.5
 """What a secant move may be foreseen to gain, in what it must not gain: where an ascent is slow it gains more."""
 
+GOES_ON: Any = None
+"""Status of a group that has not ended."""
+
 _FALL = 1e-8
 """Fall of an objective, relative to its size and to one nat, that counts as rounding."""
 
@@ -121,7 +124,7 @@ class GroupedState:
     @property
     def goes_on(self) -> AnyArray:
         """Which groups may take a further step, (G,)."""
-        return np.equal(self.ended, None)
+        return np.equal(self.ended, GOES_ON)
 
     def looks_on(self, goes_on: AnyArray) -> AnyArray | None:
         """Return the numbers of the groups whose rows have to be looked at: those that go on.
@@ -469,7 +472,7 @@ def _without_ended(state: GroupedState, ends: GroupedEnds) -> GroupedState | Non
     goes_on = state.goes_on
     ended, left = (~goes_on).nonzero()[0], goes_on.nonzero()[0]
     if ended.size:
-        new = ended[np.equal(ends.status[state.places[ended]], None)]
+        new = ended[np.equal(ends.status[state.places[ended]], GOES_ON)]
         if new.size:
             _keep(state, new, ends)
     if not left.size:

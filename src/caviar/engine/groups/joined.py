@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -79,6 +80,7 @@ def joined(several: Sequence[Left]) -> tuple[GroupedState, GroupedEnds]:
     looked_at = [own.sums for own in several if own.sums is not None]
     sums = np.concatenate(looked_at) if looked_at else None
     memories = [own.memory for own in several if own.memory is not None]
+    each: dict[str, Any] = {name: np.concatenate([own.own[name] for own in several]) for name in _OWN}
     state = GroupedState(
         problem=problem,
         places=np.arange(problem.size),
@@ -86,7 +88,7 @@ def joined(several: Sequence[Left]) -> tuple[GroupedState, GroupedEnds]:
         arrays={**arrays, **problem.parts(sums)},
         sums=sums,
         memory=GroupedMemory.joined(memories) if memories else None,
-        **{name: np.concatenate([own.own[name] for own in several]) for name in _OWN},
+        **each,
     )
     ends, first = GroupedEnds.none(problem.size), 0
     for own in several:

@@ -19,7 +19,7 @@ from ..ascent.schedules.batch import BatchState
 from ..ascent.state import begin, extended, retold
 from ..ascent.status import Status
 from ..rows.row_map import RowMap
-from .ascent import GroupedEnds, GroupedState, ascend
+from .ascent import GOES_ON, GroupedEnds, GroupedState, ascend
 from .problem import Assemble, GroupedProblem, Groups
 from .starts import at_factors
 
@@ -123,7 +123,7 @@ class SideBySide:
 
     def _stop(self, state: GroupedState, groups: AnyArray, status: Status) -> None:
         """Let some groups of a state end where they are, if they have not ended."""
-        going = groups[np.equal(self.ends.status[state.places[groups]], None)]
+        going = groups[np.equal(self.ends.status[state.places[groups]], GOES_ON)]
         state.ended[going] = status
         self.ends.keep(state, going)
 
