@@ -184,7 +184,7 @@ def test_estimators_are_fitted_as_they_fit_one_table(mixture: Any) -> None:
 
 def test_starts_race_together_as_they_do_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups of overlapping clusters, where other starts are tried."""
-    tables = _tables(30, gap=1.5)
+    tables = _tables(6, gap=1.5)
     together = cv.fit_many(cv.GaussianMixture(2, random_state=0), tables, n_jobs=1)
     monkeypatch.setattr(fit, "_TOGETHER", 1)
     one_by_one = cv.fit_many(cv.GaussianMixture(2, random_state=0), tables, n_jobs=1)

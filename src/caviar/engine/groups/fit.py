@@ -88,14 +88,6 @@ class Unclear:
     groups: AnyArray
     elbo: Array
 
-    @classmethod
-    def of(cls, problem: GroupedProblem, groups: AnyArray, ends: GroupedEnds) -> list[Unclear]:
-        """Return those of the groups of a problem, (G,); none if there are none."""
-        own = (~(ends.entropy < _CLEAR) & ends.has_settled).nonzero()[0]
-        if not problem.has_labels or not own.size:
-            return []
-        return [cls(problem.share(own), groups[own], ends.elbo[own])]
-
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -106,7 +98,7 @@ class Part:
     groups
         Their numbers, (G,).
     ended, unclear
-        Those that have ended, and of these those whose labels are unclear.
+        Those that have ended, and of these those whose labels are unclear, if other starts are still to be made.
     left
         Those that go on; None if none does.
     """
@@ -119,7 +111,7 @@ class Part:
     @property
     def n_ended(self) -> int:
         """Number of the groups that have ended."""
-        return sum([len(own.groups) for own in self.ended])
+        return len(last_ends(self.ended)[0])
 
 
 def begin_groups(
@@ -129,6 +121,7 @@ def begin_groups(
     max_iter: int,
     tol: float,
     *,
+    n_restarts: int = 1,
     is_alone: bool = True,
     hear: Callable[[int], object] = lambda n_ended: None,
 ) -> Part:
@@ -142,15 +135,25 @@ def begin_groups(
         Of the starts.
     max_iter, tol
         As of :meth:`Model.fit`.
+    n_restarts
+        Times that other starts are made of groups whose labels are unclear.
     is_alone
-        Whether all ascend to their ends. Otherwise those that go on are left where few do.
+        Whether all ascend to their ends. Otherwise those that go on are left where few do, and few whose labels are
+        unclear.
     hear
         Called now and then with the number of groups that have ended.
     """
     ends, few = GroupedEnds.none(problem.size), 0 if is_alone else int(_FEW * problem.size)
     state = _onward(begun(problem, *_labels(problem, rng)), ends, max_iter, tol, few=few, hear=hear)
     left = None if state is None else Left.of(state, ends)
-    return Part(groups, Ended.of(problem, groups, ends), Unclear.of(problem, groups, ends), left)
+    ended, unclear = Ended.of(problem, groups, ends), []
+    own = _unclear(problem, ends)
+    if own.size > few:
+        several = problem.taken(own) if own.size < problem.size else problem
+        ended += _raced(several, groups[own], ends.elbo[own], rng, max_iter, tol, n_restarts)
+    elif own.size:
+        unclear = [Unclear(problem.share(own), groups[own], ends.elbo[own])]
+    return Part(groups, ended, unclear, left)
 
 
 def _labels(problem: GroupedProblem, rng: np.random.Generator) -> list[AnyArray]:
@@ -172,31 +175,51 @@ def end_groups(
     ----------
     rng
         Of other starts.
-    max_iter, tol
-        As of :meth:`Model.fit`.
-    n_restarts
-        Times that other starts are made of groups whose labels are unclear.
+    max_iter, tol, n_restarts
+        As of :func:`begin_groups`.
     """
-    ended, unclear = (
-        [own for part in parts for own in part.ended],
-        [own for part in parts for own in part.unclear],
-    )
+    ended = [own for part in parts for own in part.ended]
+    unclear = [own for part in parts for own in part.unclear]
     left = [(part.groups[part.left.places], part.left) for part in parts if part.left is not None]
     if left:
         groups = np.concatenate([own for own, _ in left])
         state, ends = joined([own for _, own in left])
+        problem = state.problem
         _onward(state, ends, max_iter, tol)
-        ended += Ended.of(state.problem, groups, ends)
-        unclear += Unclear.of(state.problem, groups, ends)
-    if unclear and n_restarts:
+        ended += Ended.of(problem, groups, ends)
+        own = _unclear(problem, ends)
+        unclear += [Unclear(problem.share(own), groups[own], ends.elbo[own])] if own.size else []
+    if unclear:
         problem = GroupedProblem.joined([own.share for own in unclear])
-        points, turns = points_of(problem)
-        best = GroupedEnds.none(problem.size)
-        best.elbo = np.concatenate([own.elbo for own in unclear])
-        for _ in range(n_restarts):
-            _race(problem, list(_others(problem, points, turns, rng)), best, max_iter, tol)
-        ended += Ended.of(problem, np.concatenate([own.groups for own in unclear]), best)
+        groups, elbo = (
+            np.concatenate(own) for own in zip(*[(own.groups, own.elbo) for own in unclear], strict=True)
+        )
+        ended += _raced(problem, groups, elbo, rng, max_iter, tol, n_restarts)
     return ended
+
+
+def _unclear(problem: GroupedProblem, ends: GroupedEnds) -> AnyArray:
+    """Return the places of the groups of which other starts may end higher."""
+    is_unclear = ~(ends.entropy < _CLEAR) & ends.has_settled
+    return is_unclear.nonzero()[0] if problem.has_labels else np.empty(0, dtype=np.intp)
+
+
+def _raced(
+    problem: GroupedProblem,
+    groups: AnyArray,
+    elbo: Array,
+    rng: np.random.Generator,
+    max_iter: int,
+    tol: float,
+    n_restarts: int,
+) -> list[Ended]:
+    """Return the ends of other starts that are higher than the objectives that groups have, (G,)."""
+    points, turns = points_of(problem)
+    best = GroupedEnds.none(problem.size)
+    best.elbo = elbo.copy()
+    for _ in range(n_restarts):
+        _race(problem, list(_others(problem, points, turns, rng)), best, max_iter, tol)
+    return Ended.of(problem, groups, best)
 
 
 def last_ends(ended: Sequence[Ended]) -> tuple[AnyArray, Array]:

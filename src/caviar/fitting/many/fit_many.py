@@ -242,7 +242,8 @@ def _begun(
     hear = partial(told.going_on, groups[0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        part = begin_groups(problem, groups, rng, own.max_iter, own.tol, is_alone=is_alone, hear=hear)
+        how = {"n_restarts": own.n_restarts, "is_alone": is_alone, "hear": hear}
+        part = begin_groups(problem, groups, rng, own.max_iter, own.tol, **how)
     if not is_alone:
         told.ended(part.n_ended, of=groups[0])
     return part
