@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,11 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import caviar as cv
+from caviar.engine.ascent.problem import Problem
 from caviar.engine.assemble import again
 from caviar.engine.design.keys import ColumnKey
 from caviar.engine.groups import fit
-from caviar.engine.groups.ascent import GroupedEnds, ascend
+from caviar.engine.groups.ascent import GroupedEnds, ascend, moved_to
 from caviar.engine.groups.problem import GroupedProblem, Groups
 from caviar.engine.groups.rows import GroupedRows
 from caviar.engine.groups.starts import begun, clustered, points_of
@@ -114,6 +116,33 @@ def test_groups_end_before_a_step_that_is_foreseen_to_gain_nothing(
         assert trace[-1] == before.elbo[number]
 
 
+def test_groups_without_factors_at_a_move_stay_at_their_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the others move; only factors of the variable that has none somewhere are made again."""
+    model, point, tables = CASES["likelihood"]
+    one, stacked = assembled(model, {"x": tables[0]}, point), np.stack(tables)
+    problem = GroupedProblem(one, again, Groups({ColumnKey("x"): stacked}, np.full(6, 60), {}, {}))
+    labels = (stacked[..., 0] > stacked[..., 0].mean(axis=1, keepdims=True)).astype(int)
+    state = ascend(begun(problem, labels), GroupedEnds.none(6), 2, 0.0)
+    assert state is not None
+    vector, tried, going = 1.01 * state.vector, np.arange(6) < 4, [0, 1, 3]
+    expected, _ = moved_to(state, vector, np.isin(np.arange(6), going))
+    vector[2] = -vector[2]
+    made, plain = [], Problem.factor
+
+    def counted(own: Problem, variable: Any, natural: Any) -> Any:
+        made.append(variable.name)
+        return plain(own, variable, natural)
+
+    monkeypatch.setattr(Problem, "factor", counted)
+    found, is_moved = moved_to(state, vector, tried)
+    assert is_moved.nonzero()[0].tolist() == going
+    assert len(made) < 2 * len(set(made))
+    np.testing.assert_array_equal(found.vector[going], vector[going])
+    for own, other in zip(found.arrays.values(), expected.arrays.values(), strict=True):
+        np.testing.assert_array_equal(own, other)
+    np.testing.assert_array_equal(found.own_entropy, expected.own_entropy)
+
+
 @pytest.mark.parametrize(
     "mixture",
     [
@@ -168,9 +197,38 @@ def test_starts_race_together_as_they_do_one_by_one(monkeypatch: pytest.MonkeyPa
 def test_the_number_of_threads_changes_no_bit() -> None:
     tables = _tables(240, gap=2.5)
     one, two = (cv.fit_many(cv.GaussianMixture(2, random_state=0), tables, n_jobs=jobs) for jobs in (1, 2))
-    assert len(two._batches) == 2
+    assert len(two._batches) > 3, "those of three parts, and those that went on"
     np.testing.assert_array_equal(one.elbo, two.elbo)
     np.testing.assert_array_equal(one.n_iter, two.n_iter)
+
+
+@pytest.mark.parametrize("n_rows", [60, np.arange(240) % 11 + 55], ids=["equal", "other"])
+@pytest.mark.parametrize("max_iter", [500, 9])
+@pytest.mark.filterwarnings("ignore:.*max_iter passes were made")
+def test_groups_left_of_several_parts_end_as_those_of_one(n_rows, max_iter, monkeypatch) -> None:
+    """Where few go on they ascend together, from where each is: the same ends, steps and traces."""
+    monkeypatch.setattr(fit, "_CLEAR", np.inf)
+    monkeypatch.setattr(fit, "_FEW", 0.125)
+    monkeypatch.setattr(import_module("caviar.fitting.many.fit_many"), "_LOW", np.inf)
+    tables, mixture = (
+        _tables(240, gap=3.0, n_rows=n_rows),
+        cv.GaussianMixture(2, max_iter=max_iter, random_state=0),
+    )
+    several = cv.fit_many(mixture, tables)
+    assert len(several._batches) == 4
+    left = several._batches[-1].groups
+    assert 2 <= len(left) <= 240 // 8
+    # the labels that they begin at are drawn in blocks of a part
+    monkeypatch.setattr(fit, "_FEW", 0.0)
+    apart = cv.fit_many(mixture, tables)
+    assert len(apart._batches) == 3
+    np.testing.assert_allclose(several.elbo, apart.elbo, rtol=1e-9)
+    assert several.status == apart.status
+    np.testing.assert_array_equal(several.n_iter, apart.n_iter)
+    for number in left[:4]:
+        for own in (several[number], apart[number]):
+            assert len(own.elbo_trace_) == several.n_iter[number] + 1
+        np.testing.assert_allclose(several[number].elbo_trace_, apart[number].elbo_trace_, rtol=1e-9)
 
 
 def test_each_group_begins_at_the_better_clusters() -> None:

@@ -12,6 +12,7 @@ from scipy.special import logsumexp, softmax
 import caviar as cv
 from caviar.engine.groups import fit
 from caviar.engine.groups.rows import GroupedRows
+from caviar.engine.local import categorical
 from caviar.engine.local.categorical import softmax_beside_first
 
 
@@ -31,6 +32,32 @@ def test_shares_beside_the_first_are_those_of_a_softmax(n_categories, spread, n_
     expected = logsumexp(logits, axis=1) @ (np.ones(n_rows) if weights is None else weights)
     np.testing.assert_allclose(shares, softmax(logits, axis=1), rtol=1e-11, atol=1e-250)
     np.testing.assert_allclose(logs, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_categories", [2, 4])
+@pytest.mark.parametrize("weighted", ["no", "rows", "each"])
+def test_far_logits_of_a_group_take_no_care_of_others(n_categories, weighted, monkeypatch):
+    """All groups of the block took the careful path with them, which takes an exp for each category."""
+    rng = np.random.default_rng(0)
+    logits = 5.0 * rng.normal(size=(6, n_categories, 40))
+    logits[2] *= 500.0
+    logits[4, -1, 7] = -np.inf
+    logits[:, 0] = 0.0
+    weights = {"no": None, "rows": rng.random(40), "each": rng.random((6, 40))}[weighted]
+    careful: list[int] = []
+    plain = categorical.softmax_inplace
+
+    def counted(own):
+        careful.append(len(own))
+        return plain(own)
+
+    monkeypatch.setattr(categorical, "softmax_inplace", counted)
+    shares = logits.copy()
+    logs = softmax_beside_first(shares, weights)
+    expected = np.vecdot(logsumexp(logits, axis=1), np.ones(40) if weights is None else weights)
+    np.testing.assert_allclose(shares, softmax(logits, axis=1), rtol=1e-11, atol=1e-250)
+    np.testing.assert_allclose(logs, expected, rtol=1e-12)
+    assert careful == [2]
 
 
 @pytest.mark.parametrize("n_categories", [1, 2, 4])
@@ -66,12 +93,12 @@ def test_a_look_has_the_sums_and_entropies_of_each_group(n_categories, is_shared
 def test_nothing_is_asked_once_all_groups_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each question went through all groups: of ten thousand a sixth of the time of a call."""
     asked: list[int] = []
-    plain = fit.fit_groups
+    plain = fit.begin_groups
 
     def heard(*arguments: Any, **named: Any) -> Any:
         return plain(*arguments, **{**named, "hear": asked.append})
 
-    monkeypatch.setattr(import_module("caviar.fitting.many.fit_many"), "fit_groups", heard)
+    monkeypatch.setattr(import_module("caviar.fitting.many.fit_many"), "begin_groups", heard)
     rng = np.random.default_rng(0)
     tables = [rng.normal(size=(60, 2)) + 6 * (rng.random((60, 1)) < 0.5) for _ in range(12)]
     fits = cv.fit_many(cv.GaussianMixture(2, random_state=0), tables)

@@ -18,15 +18,15 @@ from ...language import Variable
 from ...numerics.cached import cached_property
 from ...numerics.records import replaced
 from ..ascent.degeneracy import has_collapsed
-from ..ascent.problem import Problem, statistics_of
+from ..ascent.problem import Problem
 from ..ascent.schedules.acceleration import most_of_a_sweep
 from ..ascent.status import Status
 from ..rows.recentring import TOLERATED_LOSS
 from .moves import GroupedMemory, gain_of_secant, judged, proposal
 from .problem import GroupedProblem
 
-_SHARE, _FEW, _SPENT = 3.0, 256, 0.6
-"""Groups that have ended are taken out of the arrays where those that go on are less than three times as many. Up to so
+_SHARE, _FEW, _SPENT = 1.0, 256, 0.6
+"""Groups that have ended are taken out of the arrays where those that go on are fewer, in this share of them. Up to so
 few groups that have ended it is the last share, because it would cost more than it saves."""
 
 _SHARED, _LARGE = 1.0, 2_000
@@ -43,6 +43,9 @@ _COPIED = 0.7
 
 _SAFE = 0.5
 """What a secant move may be foreseen to gain, in what it must not gain: where an ascent is slow it gains more."""
+
+GOES_ON: Any = None
+"""Status of a group that has not ended."""
 
 _FALL = 1e-8
 """Fall of an objective, relative to its size and to one nat, that counts as rounding."""
@@ -73,7 +76,7 @@ class GroupedState:
     ended
         Why a group takes no further step, (G,); None where it may.
     n_iter
-        Steps that were made.
+        Steps that each group has made, (G,).
     n_plain
         Steps at first in which globals are not moved beyond their updates.
     """
@@ -89,7 +92,7 @@ class GroupedState:
     change: Array
     memory: GroupedMemory | None
     ended: AnyArray
-    n_iter: int = 0
+    n_iter: AnyArray
     n_plain: float = 0
 
     def taken(self, groups: AnyArray) -> GroupedState:
@@ -115,12 +118,13 @@ class GroupedState:
             change=self.change[groups],
             memory=None if self.memory is None else self.memory.taken(groups),
             ended=self.ended[groups],
+            n_iter=self.n_iter[groups],
         )
 
     @property
     def goes_on(self) -> AnyArray:
         """Which groups may take a further step, (G,)."""
-        return np.array([own is None for own in self.ended])
+        return np.equal(self.ended, GOES_ON)
 
     def looks_on(self, goes_on: AnyArray) -> AnyArray | None:
         """Return the numbers of the groups whose rows have to be looked at: those that go on.
@@ -191,14 +195,34 @@ def _updated(state: GroupedState) -> GroupedState:
     return replaced(state, arrays=arrays, own_entropy=own, natural=natural)
 
 
-def _at(state: GroupedState, vector: Array) -> GroupedState:
-    """Return the state at other natural parameters, (G, P), before a pass over the rows."""
-    problem, arrays = state.problem.problem, dict(state.arrays)
-    naturals = state.problem.apart(vector, state.natural)
-    q = {variable: problem.factor(variable, own) for variable, own in naturals.items()}
-    arrays.update(statistics_of(problem, q))
-    own = state.problem.own_entropy(q, arrays)
-    return replaced(state, arrays=arrays, own_entropy=own, natural=naturals)
+def moved_to(state: GroupedState, vector: Array, tried: AnyArray) -> tuple[GroupedState, AnyArray]:
+    """Return the state with some groups at other natural parameters, (G, P), before a pass over the rows.
+
+    Beside it, which of these groups, (G,), are there: factors of the others would be improper.
+    """
+    problem, arrays, is_moved = state.problem.problem, dict(state.arrays), tried
+    moved, natural, q = state.problem.apart(vector, state.natural), {}, {}
+    for variable, own in state.natural.items():
+        while True:
+            natural[variable] = _chosen(moved[variable], own, is_moved)
+            try:
+                q[variable] = problem.factor(variable, natural[variable])
+                problem.tell(arrays, variable, q[variable])
+                break
+            except ImproperError as error:
+                bad = _improper(error, len(tried))
+                is_moved = is_moved & ~bad if (is_moved & bad).any() else np.zeros_like(tried)
+    entropy = state.problem.own_entropy(q, arrays)
+    found = replaced(state, arrays=arrays, own_entropy=entropy, natural=natural)
+    failed = (tried & ~is_moved).nonzero()[0]
+    # variables before the one that failed have moved
+    return _mixed(found, state, failed) if failed.size else found, is_moved
+
+
+def _chosen(arrays: Statistics, others: Statistics, groups: AnyArray) -> Statistics:
+    """Return arrays in some groups, (G,), and others elsewhere."""
+    pairs = zip(arrays, others, strict=True)
+    return tuple([np.where(groups.reshape(-1, *(1,) * (own.ndim - 1)), own, other) for own, other in pairs])
 
 
 def _mixed(state: GroupedState, other: GroupedState, groups: AnyArray) -> GroupedState:
@@ -250,24 +274,13 @@ def _stepped(state: GroupedState, foresees: float) -> tuple[GroupedState, AnyArr
     tried &= goes_on & np.isfinite(vector).all(axis=-1)
     if not tried.any():
         return replaced(looked(after, going), memory=judged(memory, tried, tried)), ended
-    found, tried_now = _moved(after, vector, tried, going)
+    found, tried_now = moved_to(after, vector, tried)
+    found = looked(found, going)
     good = tried_now & (found.elbo >= before_look)
     refused = (tried_now & ~good).nonzero()[0]
     if refused.size:
         found = looked(_mixed(found, after, refused), refused)
     return replaced(found, memory=judged(memory, tried, good)), ended
-
-
-def _moved(
-    after: GroupedState, vector: Array, tried: AnyArray, going: AnyArray | None
-) -> tuple[GroupedState, AnyArray]:
-    """Return the state with moves where they lead to factors, updates elsewhere; and where they do, (G,)."""
-    while True:
-        try:
-            return looked(_at(after, np.where(tried[:, None], vector, after.vector)), going), tried
-        except ImproperError as error:
-            bad = _improper(error, after.problem.size)
-            tried = tried & ~bad if (tried & bad).any() else np.zeros_like(tried)
 
 
 def _improper(error: ImproperError, size: int) -> AnyArray:
@@ -320,43 +333,45 @@ class GroupedEnds:
         """Take the groups of a state that have ended, given by their numbers."""
         places = state.places[groups]
         if state.natural:
-            if not self.vector.size:
-                self.vector = np.zeros((len(self.elbo), state.vector.shape[1]))
-            self.vector[places] = state.vector[groups]
+            self._vector_of(state.vector.shape[1])[places] = state.vector[groups]
         self.elbo[places] = state.elbo[groups]
-        self.n_iter[places], self.status[places] = state.n_iter, state.ended[groups]
+        self.n_iter[places], self.status[places] = state.n_iter[groups], state.ended[groups]
         self.entropy[places] = (state.entropy / state.problem.groups.totals)[groups]
 
     @property
     def has_settled(self) -> AnyArray:
         """Which groups have ended at an optimum, or after the largest number of steps, (G,)."""
-        return np.array([own in (Status.CONVERGED, Status.MAX_ITER) for own in self.status])
+        return np.equal(self.status, Status.CONVERGED) | np.equal(self.status, Status.MAX_ITER)
 
-    def cut(self, state: GroupedState) -> None:
-        """Take the groups of a state that may take no further step."""
-        places = state.goes_on.nonzero()[0]
+    def _vector_of(self, n_parameters: int) -> Array:
+        if not self.vector.size:
+            self.vector = np.zeros((len(self.elbo), n_parameters))
+        return self.vector
+
+    def cut(self, state: GroupedState, max_iter: int) -> None:
+        """Take the groups of a state that have made so many steps, and may take no further one."""
+        places = (state.goes_on & (state.n_iter >= max_iter)).nonzero()[0]
         if places.size:
             state.ended[places] = Status.MAX_ITER
             _keep(state, places, self)
 
-    def improve(self, other: GroupedEnds, places: AnyArray, first: int = 0) -> None:
-        """Take ends of groups at these places that are better than the present ones.
+    def improve(self, other: GroupedEnds, first: int = 0) -> None:
+        """Take ends that are better than the present ones.
 
         Parameters
         ----------
         other
-            Has these groups one after another.
-        first
-            The place of the first of them there.
+            Has the same groups one after another, from the place ``first`` on.
         """
-        there = slice(first, first + len(places))
-        better = (other.has_settled[there] & (other.elbo[there] > self.elbo[places])).nonzero()[0]
-        own, theirs = places[better], first + better
-        if not own.size:
+        there = slice(first, first + len(self.elbo))
+        places = (other.has_settled[there] & (other.elbo[there] > self.elbo)).nonzero()[0]
+        if not places.size:
             return
+        theirs = first + places
+        self._vector_of(other.vector.shape[1])
         for name in ("vector", "elbo", "n_iter", "status", "entropy"):
-            getattr(self, name)[own] = getattr(other, name)[theirs]
-        self.others |= {int(place): (other, int(number)) for place, number in zip(own, theirs, strict=True)}
+            getattr(self, name)[places] = getattr(other, name)[theirs]
+        self.others |= {int(place): (other, first + int(place)) for place in places}
 
     def trace(self, place: int) -> Array:
         """Return the objective of a group at the start and after each step."""
@@ -422,7 +437,7 @@ def _iterated(state: GroupedState, tol: float, ends: GroupedEnds, *, foresees: b
     change = (after.elbo - state.elbo) / counts
     fell = ~(after.elbo - state.elbo >= -_FALL * (1.0 + np.abs(after.elbo)))
     fell &= np.isfinite(state.elbo) | ~np.isfinite(after.elbo)
-    is_plain = state.n_iter + 1 < state.n_plain
+    is_plain = bool((state.n_iter + 1 < state.n_plain).any())
     memory, settled = (None, np.abs(change) < tol) if is_plain else _rested(after, change, tol)
     ended = state.ended.copy()
     ended[settled], ended[fell], ended[done] = Status.CONVERGED, Status.FELL, Status.CONVERGED
@@ -457,7 +472,7 @@ def _without_ended(state: GroupedState, ends: GroupedEnds) -> GroupedState | Non
     goes_on = state.goes_on
     ended, left = (~goes_on).nonzero()[0], goes_on.nonzero()[0]
     if ended.size:
-        new = ended[[status is None for status in ends.status[state.places[ended]]]]
+        new = ended[np.equal(ends.status[state.places[ended]], GOES_ON)]
         if new.size:
             _keep(state, new, ends)
     if not left.size:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..._typing import AnyArray, Array
 from .ascent import GroupedEnds, GroupedState, ascend
-from .problem import GroupedProblem
+from .joined import Left, joined
+from .problem import GroupedProblem, Share
 from .starts import begun, clustered, in_one, points_of, split_by_distance
 
 _CLEAR = 0.1
@@ -33,62 +36,225 @@ _TOGETHER = 2**20
 """Rows of the groups of all starts that ascend side by side, at most about."""
 
 
-def fit_groups(
+_FEW = 1 / 16
+"""Share of the groups of a part at which those that go on are left to be joined by those of other parts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ended:
+    """Groups that have ended at an optimum, or after the largest number of steps.
+
+    Attributes
+    ----------
+    groups
+        Their numbers, (g,).
+    places
+        Their places in the ends, (g,).
+    factors
+        Name of a global variable -> its factors, along a first axis of the groups.
+    ends
+        Where they have ended, among others.
+    """
+
+    groups: AnyArray
+    places: AnyArray
+    factors: Mapping[str, Any]
+    ends: GroupedEnds
+
+    @classmethod
+    def of(cls, problem: GroupedProblem, groups: AnyArray, ends: GroupedEnds) -> list[Ended]:
+        """Return those of the groups of a problem, (G,), that have ended; none if none has."""
+        places = ends.has_settled.nonzero()[0]
+        return (
+            [cls(groups[places], places, problem.factors(ends.vector, places), ends)] if places.size else []
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Unclear:
+    """Groups whose labels are unclear at their ends: other starts may end higher.
+
+    Attributes
+    ----------
+    share
+        Their data.
+    groups
+        Their numbers, (g,).
+    elbo
+        Their objectives, (g,).
+    """
+
+    share: Share
+    groups: AnyArray
+    elbo: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Groups whose ascents were begun together, once few of them go on.
+
+    Attributes
+    ----------
+    groups
+        Their numbers, (G,).
+    ended, unclear
+        Those that have ended, and of these those whose labels are unclear, if other starts are still to be made.
+    left
+        Those that go on; None if none does.
+    """
+
+    groups: AnyArray
+    ended: list[Ended]
+    unclear: list[Unclear]
+    left: Left | None
+
+    @property
+    def n_ended(self) -> int:
+        """Number of the groups that have ended."""
+        return len(last_ends(self.ended)[0])
+
+
+def begin_groups(
     problem: GroupedProblem,
+    groups: AnyArray,
     rng: np.random.Generator,
     max_iter: int,
     tol: float,
     *,
     n_restarts: int = 1,
+    is_alone: bool = True,
     hear: Callable[[int], object] = lambda n_ended: None,
-) -> GroupedEnds:
-    """Return where the ascents of all groups end.
+) -> Part:
+    """Return the groups of a problem after ascents from their first starts.
 
     Parameters
     ----------
+    groups
+        Numbers of the groups, (G,).
     rng
         Of the starts.
     max_iter, tol
         As of :meth:`Model.fit`.
     n_restarts
-        Times that the other starts are made.
+        Times that other starts are made of groups whose labels are unclear.
+    is_alone
+        Whether all ascend to their ends. Otherwise those that go on are left where few do, and few whose labels are
+        unclear.
     hear
-        Called now and then with the number of groups whose first start has ended.
+        Called now and then with the number of groups that have ended.
     """
-    ends = GroupedEnds.none(problem.size)
+    ends, few = GroupedEnds.none(problem.size), 0 if is_alone else int(_FEW * problem.size)
+    state = _onward(begun(problem, *_labels(problem, rng)), ends, max_iter, tol, few=few, hear=hear)
+    left = None if state is None else Left.of(state, ends)
+    ended, unclear = Ended.of(problem, groups, ends), []
+    own = _unclear(problem, ends)
+    if own.size > few:
+        several = problem.taken(own) if own.size < problem.size else problem
+        ended += _raced(several, groups[own], ends.elbo[own], rng, max_iter, tol, n_restarts)
+    elif own.size:
+        unclear = [Unclear(problem.share(own), groups[own], ends.elbo[own])]
+    return Part(groups, ended, unclear, left)
+
+
+def _labels(problem: GroupedProblem, rng: np.random.Generator) -> list[AnyArray]:
+    """Return labels of first starts, (G, N) each: by k-means of the columns, and of whitened rows."""
     if not problem.has_labels:
-        _to_the_end(begun(problem), ends, max_iter, tol, hear)
-        return ends
+        return []
     points, turns = points_of(problem)
     counts, n_categories = problem.groups.counts, problem.n_categories
     n_seeds = 1 if n_categories < _SEVERAL else 2
-    first = [clustered(points, turn, counts, n_categories, rng) for turn in turns for _ in range(n_seeds)]
-    _to_the_end(begun(problem, *first), ends, max_iter, tol, hear)
-    unclear = (~(ends.entropy < _CLEAR) & ends.has_settled).nonzero()[0]
-    if unclear.size:
-        own = problem.taken(unclear) if unclear.size < problem.size else problem
-        for _ in range(n_restarts):
-            others = _others(own, points[unclear], [turn[unclear] for turn in turns], rng)
-            _race(own, list(others), ends, unclear, max_iter, tol)
-            hear(problem.size)
-    return ends
+    return [clustered(points, turn, counts, n_categories, rng) for turn in turns for _ in range(n_seeds)]
 
 
-def _to_the_end(
+def end_groups(
+    parts: Sequence[Part], rng: np.random.Generator, max_iter: int, tol: float, *, n_restarts: int = 1
+) -> list[Ended]:
+    """Return where the groups of several parts have ended; the last end of a group is its best.
+
+    Parameters
+    ----------
+    rng
+        Of other starts.
+    max_iter, tol, n_restarts
+        As of :func:`begin_groups`.
+    """
+    ended = [own for part in parts for own in part.ended]
+    unclear = [own for part in parts for own in part.unclear]
+    left = [(part.groups[part.left.places], part.left) for part in parts if part.left is not None]
+    if left:
+        groups = np.concatenate([own for own, _ in left])
+        state, ends = joined([own for _, own in left])
+        problem = state.problem
+        _onward(state, ends, max_iter, tol)
+        ended += Ended.of(problem, groups, ends)
+        own = _unclear(problem, ends)
+        unclear += [Unclear(problem.share(own), groups[own], ends.elbo[own])] if own.size else []
+    if unclear:
+        problem = GroupedProblem.joined([own.share for own in unclear])
+        groups, elbo = (
+            np.concatenate(own) for own in zip(*[(own.groups, own.elbo) for own in unclear], strict=True)
+        )
+        ended += _raced(problem, groups, elbo, rng, max_iter, tol, n_restarts)
+    return ended
+
+
+def _unclear(problem: GroupedProblem, ends: GroupedEnds) -> AnyArray:
+    """Return the places of the groups of which other starts may end higher."""
+    is_unclear = ~(ends.entropy < _CLEAR) & ends.has_settled
+    return is_unclear.nonzero()[0] if problem.has_labels else np.empty(0, dtype=np.intp)
+
+
+def _raced(
+    problem: GroupedProblem,
+    groups: AnyArray,
+    elbo: Array,
+    rng: np.random.Generator,
+    max_iter: int,
+    tol: float,
+    n_restarts: int,
+) -> list[Ended]:
+    """Return the ends of other starts that are higher than the objectives that groups have, (G,)."""
+    points, turns = points_of(problem)
+    best = GroupedEnds.none(problem.size)
+    best.elbo = elbo.copy()
+    for _ in range(n_restarts):
+        _race(problem, list(_others(problem, points, turns, rng)), best, max_iter, tol)
+    return Ended.of(problem, groups, best)
+
+
+def last_ends(ended: Sequence[Ended]) -> tuple[AnyArray, Array]:
+    """Return the numbers of the groups that have ended, and the objectives of the last end of each, (g,) both."""
+    groups = np.concatenate([own.groups for own in reversed(ended)] or [np.empty(0, dtype=np.intp)])
+    elbo = np.concatenate([own.ends.elbo[own.places] for own in reversed(ended)] or [np.empty(0)])
+    found, first = np.unique(groups, return_index=True)
+    return found, elbo[first]
+
+
+def _onward(
     state: GroupedState | None,
     ends: GroupedEnds,
     max_iter: int,
     tol: float,
+    *,
+    few: int = 0,
     hear: Callable[[int], object] = lambda n_ended: None,
-) -> None:
-    left = ascend(state, ends, min(_A_WHILE, max_iter), tol, foresees=True)
-    for n_made in range(_A_WHILE, max_iter, _A_WHILE):
-        if left is None:
-            return
-        hear(int(ends.has_settled.sum()))
-        left = ascend(left, ends, min(_A_WHILE, max_iter - n_made), tol, foresees=True)
-    if left is not None:
-        ends.cut(left)
+) -> GroupedState | None:
+    """Return the state of the groups that go on once no more than ``few`` do, None where all have ended."""
+    n_made = 0
+    while state is not None:
+        going = state.goes_on
+        if n_made and going.sum() <= few:
+            return state
+        n_steps = min(1 if few else _A_WHILE, max_iter - int(state.n_iter[going].max()))
+        if n_steps <= 0:
+            ends.cut(state, max_iter)
+            state = state if state.goes_on.any() else None
+            continue
+        state = ascend(state, ends, n_steps, tol, foresees=True)
+        n_made += n_steps
+        if state is not None and n_made % _A_WHILE == 0:
+            hear(int(ends.has_settled.sum()))
+    return None
 
 
 def _others(
@@ -96,7 +262,6 @@ def _others(
 ) -> Iterator[AnyArray]:
     """Yield labels of other starts: by column, of other seeds, of a narrow cluster in a wide one, of one, drawn."""
     counts, n_categories = problem.groups.counts, problem.n_categories
-    points = points[..., : int(counts.max())]
     for turn in turns:
         yield clustered(points, turn, counts, n_categories, rng)
     yield split_by_distance(turns[1] @ points, counts, n_categories)
@@ -108,19 +273,12 @@ def _race(
     problem: GroupedProblem,
     starts: list[AnyArray],
     best: GroupedEnds,
-    places: AnyArray,
     max_iter: int,
     tol: float,
 ) -> None:
-    """Let starts ascend side by side, the best of them to their ends, and keep what is better than the best ends.
-
-    Parameters
-    ----------
-    places
-        Of the groups among those of ``best``.
-    """
+    """Let starts ascend side by side, the best of them to their ends, and keep what is better than the best ends."""
     size, share = problem.size, max(1, _TOGETHER // (problem.size * int(problem.groups.counts.max())))
-    known, runs = best.elbo[places], []
+    known, runs = best.elbo.copy(), []
     for first in range(0, len(starts), share):
         # starts are as independent as groups: an iteration is one for all of them
         labels = np.concatenate(starts[first : first + share])
@@ -140,6 +298,6 @@ def _race(
         chosen = (is_near & (order[:_LEFT] == numbers).any(axis=1)).ravel()
         if left is not None:
             own = (left.goes_on & chosen[left.places]).nonzero()[0]
-            _to_the_end(left.taken(own) if own.size else None, ends, max(0, max_iter - _STRETCH), tol)
+            _onward(left.taken(own) if own.size else None, ends, max_iter, tol)
         for number in range(len(elbo)):
-            best.improve(ends, places, number * size)
+            best.improve(ends, number * size)

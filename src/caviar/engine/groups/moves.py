@@ -5,6 +5,7 @@ Each group has its own memory, in a row of every array; what one of them refuses
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -82,6 +83,31 @@ class GroupedMemory:
             **flags,
         )
 
+    @classmethod
+    def joined(cls, memories: Sequence[GroupedMemory]) -> GroupedMemory:
+        """Return the memory of the groups of several memories, one after another."""
+        number = max([len(own.pairs) for own in memories])
+        several = [own._with_pairs(number) for own in memories]
+        flags = {
+            own.name: np.concatenate([getattr(one, own.name) for one in several]) for own in fields(cls)[4:]
+        }
+        return cls(
+            np.concatenate([own.places for own in several], axis=1),
+            np.concatenate([own.moves for own in several], axis=1),
+            tuple(
+                [np.concatenate(pairs, axis=1) for pairs in zip(*[own.pairs for own in several], strict=True)]
+            ),
+            tuple([np.concatenate(own) for own in zip(*[own.curvatures for own in several], strict=True)]),
+            **flags,
+        )
+
+    def _with_pairs(self, number: int) -> GroupedMemory:
+        """Return the memory with so many pairs, of which the first are forgotten."""
+        n_more, size = number - len(self.pairs), self.places.shape[1]
+        none = np.zeros((3, *self.places.shape[1:])), np.full(size, np.inf)
+        pairs, curvatures = (n_more * (own,) for own in none)
+        return replaced(self, pairs=(*pairs, *self.pairs), curvatures=(*curvatures, *self.curvatures))
+
     def forgetting(self, groups: AnyArray) -> GroupedMemory:
         """Return the memory in which some groups, (G,), have not moved yet; they make moves from now on."""
         empty = GroupedMemory.empty(*self.places.shape[1:], is_on=True)
@@ -125,7 +151,9 @@ def proposal(
 
 
 def _seen(memory: GroupedMemory, place: Array, move: Array) -> GroupedMemory:
-    pair = np.stack([place[0] - memory.places[0], *(move - memory.moves)])
+    pair = np.empty((3, *move.shape[1:]))
+    np.subtract(place[0], memory.places[0], out=pair[0])
+    np.subtract(move, memory.moves, out=pair[1:])
     curvature = -np.einsum("gp,gp->g", pair[0], pair[2])
     is_good = memory.is_known & memory.is_on & (curvature > 0)
     pair[:, ~is_good] = 0.0

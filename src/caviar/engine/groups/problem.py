@@ -26,7 +26,7 @@ from ..design.keys import ColumnKey, SumKey
 from ..local.statistics import Arrays
 from ..rows.terms.products import layouts_of
 from .repeated import Assemble, is_repeated, repeated
-from .rows import GroupedRows, written
+from .rows import GroupedRows, padded, written
 
 _BLOCK = 2**16
 """Numbers of the groups that are added up together: they stay in the cache."""
@@ -91,6 +91,33 @@ class Groups:
             None if self.is_shared else numbers,
         )
 
+    @classmethod
+    def joined(cls, several: Sequence[Groups]) -> Groups:
+        """Return the groups of several, none of which share their rows; their data are copied."""
+        most = max([int(own.counts.max()) for own in several])
+
+        def each(name: str) -> dict[str, Any]:
+            found = [getattr(own, name) for own in several]
+            return {key: np.concatenate([own[key] for own in found]) for key in found[0]}
+
+        columns = {
+            key: np.concatenate([padded(own.values(key)[:, :most], most, 1) for own in several])
+            for key in several[0].data
+        }
+        counts = np.concatenate([own.counts for own in several])
+        return cls(columns, counts, each("constants"), each("floors"), each("few"))
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """Groups of a problem with their rows and nothing of the others, for a problem of groups of several."""
+
+    one: Problem
+    assemble: Assemble
+    groups: Groups
+    rows: GroupedRows
+    static: Arrays
+
 
 class GroupedProblem:
     """The problem of many groups, and their rows.
@@ -150,6 +177,21 @@ class GroupedProblem:
         """Return the problem of some of the groups."""
         rows, static = self.rows.taken(groups), {key: sums[groups] for key, sums in self.static.items()}
         return GroupedProblem(self.one, self._assemble, self.groups.taken(groups), rows, static)
+
+    def share(self, groups: AnyArray) -> Share:
+        """Return some of the groups, whose rows are copied."""
+        static = {key: sums[groups] for key, sums in self.static.items()}
+        own = Groups.joined([self.groups.taken(groups)]), GroupedRows.joined([self.rows.taken(groups)])
+        return Share(self.one, self._assemble, *own, static)
+
+    @classmethod
+    def joined(cls, shares: Sequence[Share]) -> GroupedProblem:
+        """Return the problem of groups of several that repeat one statement."""
+        first, several = shares[0], len(shares) > 1
+        groups = Groups.joined([own.groups for own in shares]) if several else first.groups
+        rows = GroupedRows.joined([own.rows for own in shares]) if several else first.rows
+        static = {key: np.concatenate([own.static[key] for own in shares]) for key in first.static}
+        return cls(first.one, first.assemble, groups, rows, static)
 
     @property
     def has_labels(self) -> bool:
@@ -259,10 +301,14 @@ class GroupedProblem:
     def _looked_at(self) -> GroupedRows:
         """Return the features of the local factor, measured from the reference points of the repeated statement."""
         table = self.one.compiled.tables[self._local]
-        return GroupedRows.of(self._written(table), self.groups.counts, self.groups.weights)
+        features, largest = self._written(table)
+        return GroupedRows.of(features, self.groups.counts, self.groups.weights, largest)
 
-    def _written(self, table: FeatureTable) -> Array:
-        """Return the features of the rows of all groups, (F, G, N), or (F, 1, N) where they share them."""
+    def _written(self, table: FeatureTable) -> tuple[Array, Array]:
+        """Return the features of the rows of all groups, (F, G, N), or (F, 1, N) where they share them.
+
+        Beside them, the size of the largest entry of each.
+        """
         groups, counts = self.groups, self.groups.counts
         if groups.is_shared:
             return written(table, {key: (values, None) for key, values in groups.data.items()}, counts)
@@ -309,7 +355,7 @@ class GroupedProblem:
         if all(feature.source is None for feature in layout.table.features):
             sums = np.repeat(self.groups.totals.astype(np.float64)[:, None], layout.table.n_dense, axis=1)
         else:
-            features, weights = self._written(layout.table), self.groups.weights
+            (features, _), weights = self._written(layout.table), self.groups.weights
             sums = (features.sum(axis=-1) if weights is None else features @ weights).T
         return layout.unpacked_each(np.broadcast_to(sums, (self.size, sums.shape[1]))[:, None])
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..._typing import AnyArray, Array
+from ...numerics.blas import small_product
 from ...numerics.cached import cached_property
 from ...numerics.records import replaced
 from ..design.features import FeatureTable, row_major
@@ -23,7 +24,7 @@ _LOOKED = 2**18
 smaller blocks need more."""
 
 _FEW_ROWS = 3
-"""Rows of small matrices up to which each is multiplied by itself."""
+"""Rows of small matrices up to which each is multiplied by itself, where BLAS has no kernel for small products."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +53,32 @@ class GroupedRows:
     weights: Array | None = None
 
     @classmethod
-    def of(cls, features: Array, counts: AnyArray, weights: Array | None = None) -> GroupedRows:
-        """Return the rows of all groups."""
-        largest = np.maximum(features.max(axis=-1), -features.min(axis=-1))
-        return cls(features, np.arange(len(counts)), counts, largest, weights)
+    def of(
+        cls, features: Array, counts: AnyArray, weights: Array | None = None, largest: Array | None = None
+    ) -> GroupedRows:
+        """Return the rows of all groups; the largest entries are found here where they are not known."""
+        return cls(
+            features,
+            np.arange(len(counts)),
+            counts,
+            _largest(features) if largest is None else largest,
+            weights,
+        )
 
     def taken(self, groups: AnyArray) -> GroupedRows:
         """Return the rows of some groups; their features stay where they are."""
         return replaced(self, numbers=self.numbers[groups], counts=self.counts[groups])
+
+    @classmethod
+    def joined(cls, several: Sequence[GroupedRows]) -> GroupedRows:
+        """Return the rows of the groups of several, none of which shares them; their features are copied."""
+        most = max([own._n_rows for own in several])
+        features = [padded(own.features[:, own.numbers, : own._n_rows], most, 2) for own in several]
+        counts = np.concatenate([own.counts for own in several])
+        largest = [own.largest[:, own.numbers] for own in several]
+        return cls(
+            np.concatenate(features, axis=1), np.arange(len(counts)), counts, np.concatenate(largest, axis=1)
+        )
 
     @cached_property
     def _n_rows(self) -> int:
@@ -114,7 +133,9 @@ class GroupedRows:
 
     def _looked(self, matrices: Array, features: Array, weights: Array | None, sums: Array) -> Array:
         """Write the sums of some groups, (G, K, F), and return the entropies of their labels, (G,)."""
-        shares = np.empty((*matrices.shape[:2], features.shape[-1]))
+        # the shares of one category lie side by side, so that NumPy's loops over them are long
+        n_groups, n_categories = matrices.shape[:2]
+        shares = np.empty((n_categories, n_groups, features.shape[-1])).swapaxes(0, 1)
         # the same is added to the logits of all categories, which changes neither shares nor entropies
         first = matrices[:, :1]
         if matrices.shape[1] > 1 and np.isfinite(first).all():
@@ -142,23 +163,30 @@ class GroupedRows:
         return np.finfo(float).eps * (np.abs(matrices) @ largest.T[..., None]).max(axis=(-1, -2))
 
 
+def padded(values: AnyArray, n_rows: int, axis: int) -> AnyArray:
+    """Return values with zeros behind them along an axis, so that it has ``n_rows``."""
+    widths = [(0, n_rows - size if place == axis else 0) for place, size in enumerate(values.shape)]
+    return values if values.shape[axis] == n_rows else np.pad(values, widths)
+
+
 def _product(left: Array, right: Array, out: Array) -> None:
     """Write the products of matrices (G, A, B) and (G, B, C), which is one product where the second ones are one."""
     if len(right) == 1 and len(left) > 1:
         shape = *left.shape[:2], right.shape[-1]
         out[...] = np.matmul(left.reshape(-1, left.shape[2]), right[0]).reshape(shape)
-    elif left.shape[1] > _FEW_ROWS:
+    elif left.shape[1] > _FEW_ROWS or small_product():
         np.matmul(left, right, out=out)
     else:
-        # products of vectors and small matrices take less time one by one
         for row in range(left.shape[1]):
             np.matmul(left[:, row : row + 1], right, out=out[:, row : row + 1])
 
 
 def written(
     table: FeatureTable, columns: Mapping[ColumnKey, tuple[AnyArray, Array | None]], counts: Array
-) -> Array:
+) -> tuple[Array, Array]:
     """Return the features of the rows of all groups, (F, G, N), zero where a group has no such row.
+
+    Beside them, the size of the largest entry of each, (F, G): they are in the cache when they are written.
 
     Parameters
     ----------
@@ -169,6 +197,7 @@ def written(
     """
     n_groups, n_rows = next(iter(columns.values()))[0].shape[:2]
     found, scratch = np.empty((table.n_dense, n_groups * n_rows)), Scratch()
+    largest = np.empty((table.n_dense, n_groups))
     size = max(1, _BLOCK // (table.n_dense * n_rows))
     for first in range(0, n_groups, size):
         own = slice(first, min(first + size, n_groups))
@@ -177,7 +206,13 @@ def written(
         table.fill(block, part, scratch)
         if counts.min() < n_rows:
             part *= (np.arange(n_rows) < counts[own, None]).ravel()
-    return found.reshape(-1, n_groups, n_rows)
+        largest[:, own] = _largest(part.reshape(len(part), -1, n_rows))
+    return found.reshape(-1, n_groups, n_rows), largest
+
+
+def _largest(features: Array) -> Array:
+    """Return the size of the largest entry of each feature, (F, G), from features (F, G, N)."""
+    return np.maximum(features.max(axis=-1), -features.min(axis=-1))
 
 
 def _measured(values: AnyArray, point: Array | None, groups: slice) -> AnyArray:

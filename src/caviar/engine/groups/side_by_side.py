@@ -19,7 +19,7 @@ from ..ascent.schedules.batch import BatchState
 from ..ascent.state import begin, extended, retold
 from ..ascent.status import Status
 from ..rows.row_map import RowMap
-from .ascent import GroupedEnds, GroupedState, ascend
+from .ascent import GOES_ON, GroupedEnds, GroupedState, ascend
 from .problem import Assemble, GroupedProblem, Groups
 from .starts import at_factors
 
@@ -89,7 +89,7 @@ class SideBySide:
         if self._state is not None:
             going = self._state.goes_on
             own = self._state.places[going]
-            self.ends.n_iter[own], self.ends.elbo[own] = self._state.n_iter, self._state.elbo[going]
+            self.ends.n_iter[own], self.ends.elbo[own] = self._state.n_iter[going], self._state.elbo[going]
 
     def climb(self, settings: Settings) -> None:
         """Let all starts ascend to their ends, and tell each of their iterations."""
@@ -102,7 +102,7 @@ class SideBySide:
                 if after is None:
                     return
             if self._state is not None:
-                self.ends.cut(self._state)
+                self.ends.cut(self._state, settings.max_iter)
         except KeyboardInterrupt:
             if self._state is None or not self._state.natural:
                 raise
@@ -123,7 +123,7 @@ class SideBySide:
 
     def _stop(self, state: GroupedState, groups: AnyArray, status: Status) -> None:
         """Let some groups of a state end where they are, if they have not ended."""
-        going = groups[[self.ends.status[place] is None for place in state.places[groups]]]
+        going = groups[np.equal(self.ends.status[state.places[groups]], GOES_ON)]
         state.ended[going] = status
         self.ends.keep(state, going)
 

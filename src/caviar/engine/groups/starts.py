@@ -22,7 +22,7 @@ _ROUNDS = 4
 _SEEN = 32
 """Rows for each cluster that k-means looks at, at least: of many rows every second, every third, ..."""
 
-_BLOCK = 2**16
+_BLOCK = 2**17
 """Numbers of the groups that are clustered together: they stay in the cache."""
 
 _SHARE = 0.05
@@ -57,7 +57,8 @@ def _swept(problem: GroupedProblem, labels: AnyArray | None, at_priors: Factors)
     size, none = problem.size, np.full(problem.size, None, dtype=object)
     zero, far, entropy = np.zeros(size), np.full(size, np.inf), problem.own_entropy(q, arrays)
     elbo = problem.objective(arrays, zero) + entropy
-    return GroupedState(problem, np.arange(size), {}, arrays, entropy, sums, zero, elbo, far, None, none)
+    places, no = np.arange(size), np.zeros(size, dtype=np.intp)
+    return GroupedState(problem, places, {}, arrays, entropy, sums, zero, elbo, far, None, none, no)
 
 
 @np.errstate(all="ignore")
@@ -86,9 +87,9 @@ def at_factors(problem: GroupedProblem, starts: Sequence[Factors], n_plain: floa
     if len(natural) < len(own.order):
         natural = {}
     zero, far, none = np.zeros(size), np.full(size, np.inf), np.full(size, None, dtype=object)
-    places = np.arange(size)
+    places, no = np.arange(size), np.zeros(size, dtype=np.intp)
     state = GroupedState(
-        problem, places, natural, arrays, entropy, None, zero, zero, far, None, none, n_plain=n_plain
+        problem, places, natural, arrays, entropy, None, zero, zero, far, None, none, no, n_plain
     )
     return looked(state)
 
@@ -216,14 +217,24 @@ def _nearest(points: Array, centres: Array, turn: Array | None = None) -> AnyArr
 
 def _seeds(points: Array, counted: Array, n_clusters: int, rng: np.random.Generator) -> Array:
     """Return rows of each group to begin with, (G, K, D)."""
-    groups, chosen, weights = np.arange(len(points)), [], counted
-    for _ in range(n_clusters):
+    groups, last, weights = np.arange(len(points)), counted.shape[1] - 1, None
+    drawn = (rng.random(len(points)) * counted.sum(axis=1)).astype(np.intp)
+    chosen = [points[groups, :, np.minimum(drawn, last)]]
+    while len(chosen) < n_clusters:
+        away = _squares(points - chosen[-1][..., None]) * counted
+        weights = away if weights is None else np.minimum(weights, away)
         total = weights.cumsum(axis=1)
         drawn = (total < rng.random((len(points), 1)) * total[:, -1:]).sum(axis=1)
-        chosen.append(points[groups, :, np.minimum(drawn, counted.shape[1] - 1)])
-        away = np.square(points - chosen[-1][..., None]).sum(axis=1) * counted
-        weights = away if len(chosen) == 1 else np.minimum(weights, away)
+        chosen.append(points[groups, :, np.minimum(drawn, last)])
     return np.stack(chosen, axis=1)
+
+
+def _squares(points: Array) -> Array:
+    """Return the squared lengths of points, (G, D, N): few columns are added up one by one."""
+    found = np.square(points[:, 0])
+    for column in range(1, points.shape[1]):
+        found += np.square(points[:, column])
+    return found
 
 
 def split_by_distance(points: Array, counts: AnyArray, n_categories: int) -> AnyArray:

@@ -20,7 +20,7 @@ _FLOOR, _CEILING = -600.0, 500.0
 """Between these logits exp is a normal number; NumPy's exp is many times slower where it is not."""
 
 _FACTORS, _LOG_OF_PRODUCT = 8, 700.0
-"""Factors of a product of which the log is taken, at most, and what that log may be."""
+"""Factors of a product of which the log is taken, once no more are multiplied, and what that log may be."""
 
 
 def softmax_inplace(logits: Array) -> Array:
@@ -68,16 +68,31 @@ def softmax_beside_first(logits: Array, weights: Array | None = None) -> Array:
     """
     others = logits[..., 1:, :]
     lowest, highest = np.minimum.reduce(others, axis=None), np.maximum.reduce(others, axis=None)
-    if not (lowest > _FLOOR and highest < _CEILING):
-        logits[..., 0, :] = 0.0
-        logs = softmax_inplace(logits)
-        return logs.sum(axis=-1) if weights is None else np.vecdot(logs, weights)
+    # a NaN fails both comparisons and takes the careful path
+    if lowest > _FLOOR and highest < _CEILING:
+        return _beside_first(logits, weights, highest)
+    is_far = ~((others.min(axis=(-2, -1)) > _FLOOR) & (others.max(axis=(-2, -1)) < _CEILING))
+    far = logits[is_far]
+    far[..., 0, :] = 0.0
+    logs = softmax_inplace(far)
+    others[is_far] = 0.0
+    found = np.asarray(_beside_first(logits, weights, _CEILING))
+    logits[is_far] = far
+    own = weights if weights is None or weights.ndim == 1 else weights[is_far]
+    found[is_far] = logs.sum(axis=-1) if own is None else np.vecdot(logs, own)
+    return found
+
+
+def _beside_first(logits: Array, weights: Array | None, highest: float) -> Array:
+    """Do what :func:`softmax_beside_first` says with logits between the floor and ``highest``."""
+    others = logits[..., 1:, :]
     np.exp(others, out=others)
     total = np.add(others[..., 0, :], 1.0)
     for k in range(1, others.shape[-2]):
         total += others[..., k, :]
     share = np.divide(1.0, total, out=logits[..., 0, :])
-    np.multiply(others, share[..., None, :], out=others)
+    for k in range(others.shape[-2]):
+        others[..., k, :] *= share
     if weights is not None:
         return np.vecdot(np.log(total, out=total), weights)
     return _sums_of_logs(total, highest + np.log(logits.shape[-2]))
@@ -91,19 +106,14 @@ def _sums_of_logs(values: Array, largest: float) -> Array:
     largest
         A bound on the logs.
     """
-    number = min(_FACTORS, int(_LOG_OF_PRODUCT / max(largest, 1.0)) - 1)
-    if number < 2:
-        return np.log(values).sum(axis=-1)
-    width = values.shape[-1] // number
-    split = width * number
-    products = np.multiply.reduce(
-        values[..., :split].reshape(*values.shape[:-1], number, width), axis=-2, initial=1.0
-    )
-    rest = values.shape[-1] - split
-    if rest > width:
-        return np.log(products).sum(axis=-1) + np.log(values[..., split:]).sum(axis=-1)
-    products[..., :rest] *= values[..., split:]
-    return np.log(products).sum(axis=-1)
+    number = 1
+    while number < _FACTORS and 3 * number * max(largest, 1.0) < _LOG_OF_PRODUCT and values.shape[-1] > 1:
+        half, is_odd = divmod(values.shape[-1], 2)
+        products = values[..., :half] * values[..., half : 2 * half]
+        if is_odd:
+            products[..., :1] *= values[..., -1:]
+        values, number = products, (3 if is_odd else 2) * number
+    return np.log(values).sum(axis=-1)
 
 
 def responding(probabilities: Array, change: Array) -> Array:

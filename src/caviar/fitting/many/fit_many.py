@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
@@ -19,7 +19,7 @@ from ..._typing import AnyArray, Array
 from ...engine.ascent.problem import Problem
 from ...engine.assemble import again, why_not_grouped
 from ...engine.design.keys import ColumnKey
-from ...engine.groups.fit import fit_groups
+from ...engine.groups.fit import Ended, Part, begin_groups, end_groups, last_ends
 from ...engine.groups.problem import GroupedProblem, Groups
 from ...engine.starts.from_data import follows_from_labels
 from ...execution.memory import keep_freed_memory
@@ -27,7 +27,7 @@ from ...execution.threads import usable_cores
 from ...numerics.blas import one_blas_thread
 from ..model import Model, assembled
 from ..progress import LongFit, groups_in_words, line_where_somebody_looks, lines, parts_told
-from .fits import Batch, ManyFits
+from .fits import ManyFits
 from .kinds import Differences, FittedMany, ManyModels, ManyStatements
 from .tables import Tables, batches, tables_of
 
@@ -154,20 +154,33 @@ def _statements_of(what: Any, arguments: Mapping[str, Any]) -> ManyStatements:
 
 def _fitted(
     statements: ManyStatements, data: Tables, n_threads: int, told: _Told, *, is_raised: bool
-) -> tuple[list[Batch], dict[int, Any]]:
-    """Return the batches, and by number of a group what was fitted by itself, or its error."""
+) -> tuple[list[Ended], dict[int, Any]]:
+    """Return the groups that ended in batches, and by number of a group what was fitted by itself, or its error."""
     seeds = np.random.default_rng(statements.lengths.seed)
-    numbered = list(batches(data))
-    own = list(zip(numbered, seeds.spawn(len(numbered)), strict=True))
+    several = list(batches(data))
+    tasks = [(part, len(parts) == 1) for parts in several for part in parts]
+    own = list(zip(tasks, seeds.spawn(len(tasks)), strict=True))
 
     # fits in other threads are parts of this call as well
     here = copy_context()
 
-    def batch(task: tuple[AnyArray, np.random.Generator]) -> tuple[Batch | None, AnyArray]:
-        return here.copy().run(_batch, statements, data, *task, told)
+    def begin(task: tuple[tuple[AnyArray, bool], np.random.Generator]) -> Part | None:
+        (groups, is_alone), rng = task
+        return here.copy().run(_begun, statements, data, groups, rng, told, is_alone=is_alone)
+
+    def end(
+        task: tuple[tuple[list[AnyArray], list[Part]], np.random.Generator],
+    ) -> tuple[list[Ended], AnyArray]:
+        (groups, parts), rng = task
+        return here.copy().run(_ended, statements, data, np.concatenate(groups), parts, rng, told)
 
     with ThreadPoolExecutor(n_threads) as pool:
-        found = list(pool.map(batch, own))
+        begun = iter(list(pool.map(begin, own)))
+        parts = [
+            [part for _, part in zip(groups, begun, strict=False) if part is not None] for groups in several
+        ]
+        batched = zip(zip(several, parts, strict=True), seeds.spawn(len(several)), strict=True)
+        found = list(pool.map(end, batched))
         left = np.concatenate([groups for _, groups in found])
         each = list(zip(left.tolist(), seeds.spawn(len(left)), strict=True))
 
@@ -179,7 +192,7 @@ def _fitted(
             return fit
 
         alone = dict(zip(left.tolist(), pool.map(single, each), strict=True))
-    return [made for made, _ in found if made is not None], alone
+    return [own for ended, _ in found for own in ended], alone
 
 
 def _alone(statements: ManyStatements, data: Tables, group: int, seed: np.random.Generator) -> Any:
@@ -193,47 +206,69 @@ def _alone(statements: ManyStatements, data: Tables, group: int, seed: np.random
         return own
 
 
-def _batch(
+def _begun(
     statements: ManyStatements,
     data: Tables,
     groups: AnyArray,
     rng: np.random.Generator,
     told: _Told,
-) -> tuple[Batch | None, AnyArray]:
-    """Return the fits of a batch, and the numbers of the groups to be fitted one by one."""
+    *,
+    is_alone: bool,
+) -> Part | None:
+    """Return a part of a batch whose fits have begun, without groups to be fitted one by one; None if all are.
+
+    Parameters
+    ----------
+    is_alone
+        Whether the batch has no other parts.
+    """
     counts = data.counts[groups]
     if len(groups) < _FEWEST or not counts.min():
-        return None, groups
+        return None
     values = data.stacked(groups)
     if any(own.dtype.kind not in "biuf" for own in values.values()):
-        return None, groups
+        return None
     finite = [np.isfinite(own).reshape(len(groups), -1).all(axis=1) for own in values.values()]
     is_odd = ~np.logical_and.reduce(finite)
     differences = None if is_odd.any() else statements.differences(values, counts)
     if differences is None or differences.is_odd.any():
         is_odd = is_odd if differences is None else differences.is_odd
-        fit, left = (
-            (None, np.empty(0, dtype=np.intp))
-            if is_odd.all()
-            else _batch(statements, data, groups[~is_odd], rng, told)
-        )
-        return fit, np.concatenate([groups[is_odd], left])
+        left = groups[~is_odd]
+        return _begun(statements, data, left, rng, told, is_alone=is_alone) if left.size else None
     problem = _problem_of(statements, data, groups, values, differences)
     if problem is None:
-        return None, groups
+        return None
+    own = statements.lengths
+    hear = partial(told.going_on, groups[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        how = {"n_restarts": own.n_restarts, "is_alone": is_alone, "hear": hear}
+        part = begin_groups(problem, groups, rng, own.max_iter, own.tol, **how)
+    if not is_alone:
+        told.ended(part.n_ended, of=groups[0])
+    return part
+
+
+def _ended(
+    statements: ManyStatements,
+    data: Tables,
+    groups: AnyArray,
+    parts: Sequence[Part],
+    rng: np.random.Generator,
+    told: _Told,
+) -> tuple[list[Ended], AnyArray]:
+    """Return the groups of a batch that ended together, and the numbers of those to be fitted one by one."""
+    if not parts:
+        return [], groups
     own = statements.lengths
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        first, lengths = int(groups[0]), (own.max_iter, own.tol)
-        hear = partial(told.going_on, first)
-        ends = fit_groups(problem, rng, *lengths, n_restarts=own.n_restarts, hear=hear)
-    places = ends.has_settled.nonzero()[0]
-    is_low = places.size and _ends_low(statements, data, groups[places], ends.elbo[places], rng)
-    told.ended(0 if is_low else len(places), of=first)
-    if is_low or not places.size:
-        return None, groups
-    made = Batch(groups[places], places, problem.factors(ends.vector, places), ends)
-    return made, groups[~ends.has_settled]
+        ended = end_groups(parts, rng, own.max_iter, own.tol, n_restarts=own.n_restarts)
+    batched, elbo = last_ends(ended)
+    is_low = batched.size and _ends_low(statements, data, batched, elbo, rng)
+    before = sum([part.n_ended for part in parts]) if len(parts) > 1 else 0
+    told.ended((0 if is_low else len(batched)) - before, of=parts[0].groups[0])
+    return ([], groups) if is_low else (ended, groups[~np.isin(groups, batched)])
 
 
 def _problem_of(
@@ -317,12 +352,12 @@ class _Told:
         self._progress, self._n_groups, self._line = progress, n_groups, line
         self._done, self._within, self._lock = 0, dict[int, int](), Lock()
 
-    def ended(self, number: int, *, of: int | None = None) -> None:
-        """Tell that so many more groups have ended, all those of a batch that will."""
+    def ended(self, number: int, *, of: int = -1) -> None:
+        """Tell that so many more groups have ended, all those of a part of a batch that will for now."""
         progress, n_groups = self._progress, self._n_groups
         with self._lock:
             before, self._done = self._done, self._done + number
-            self._within.pop(-1 if of is None else of, None)
+            self._within.pop(of, None)
             if callable(progress):
                 progress(self._done, n_groups)
             elif progress and (
@@ -331,10 +366,10 @@ class _Told:
                 log.info("%d of %d groups", self._done, n_groups)
             self._show()
 
-    def going_on(self, batch: int, n_ended: int) -> None:
-        """Show that a batch goes on, of which so many groups have ended for now."""
+    def going_on(self, part: int, n_ended: int) -> None:
+        """Show that a part of a batch goes on, of which so many groups have ended for now."""
         with self._lock:
-            self._within[batch] = n_ended
+            self._within[part] = n_ended
             self._show()
 
     def fit_goes_on(self, event: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,32 +12,10 @@ from ..._errors import ParameterError
 from ..._tables import MOST_LINES, html_of
 from ..._typing import AnyArray, Array
 from ...engine.ascent.status import Status
-from ...engine.groups.ascent import GroupedEnds
+from ...engine.groups.fit import Ended
 from ...posterior.pandas_tables import data_frame
 from .kinds import End, ManyStatements
 from .tables import Tables
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Groups that were fitted together.
-
-    Attributes
-    ----------
-    groups
-        Their numbers among all groups, (g,).
-    places
-        Their places in the batch, (g,).
-    factors
-        Name of a global variable -> its factors, along a first axis of the groups.
-    ends
-        Where the groups of the batch have ended.
-    """
-
-    groups: AnyArray
-    places: AnyArray
-    factors: Mapping[str, Any]
-    ends: GroupedEnds
 
 
 class ManyFits(Sequence[Any]):
@@ -65,7 +43,7 @@ class ManyFits(Sequence[Any]):
     """
 
     def __init__(
-        self, data: Tables, statements: ManyStatements, batches: Sequence[Batch], alone: Mapping[int, Any]
+        self, data: Tables, statements: ManyStatements, batches: Sequence[Ended], alone: Mapping[int, Any]
     ) -> None:
         self.errors = {data.keys[at]: fit for at, fit in sorted(alone.items()) if isinstance(fit, Exception)}
         is_fitted = np.array([key not in self.errors for key in data.keys])

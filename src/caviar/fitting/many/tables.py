@@ -19,13 +19,13 @@ _SPREAD = 1.25
 """Rows of the largest group of a batch, in those of the smallest."""
 
 _FEWEST = 100
-"""Groups of a batch below which they are not shared out to threads."""
+"""Groups of a part of a batch, at least, where there are so many."""
 
 _NUMBERS = 2**21
-"""Numbers of the data of a batch, at most about."""
+"""Numbers of the data of a part, at most about."""
 
-_PARTS = 2
-"""Batches that groups of one shape are shared out to at least, for two threads: each more costs its own many steps."""
+_PARTS = 4
+"""Parts of a batch at least, for as many threads: each more costs its own calls, and less new memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,8 +118,8 @@ def _by_column(statements: ManyStatements, table: Any, by: str) -> Tables:
     return Tables(tuple(keys.tolist()), parts)
 
 
-def batches(tables: Tables) -> Iterator[AnyArray]:
-    """Yield the numbers of groups whose shapes agree, those with about as many rows together.
+def batches(tables: Tables) -> Iterator[list[AnyArray]]:
+    """Yield the numbers of groups whose shapes agree, those with about as many rows together, in parts of a batch.
 
     They do not depend on the number of threads, and neither do results.
     """
@@ -131,11 +131,10 @@ def batches(tables: Tables) -> Iterator[AnyArray]:
         own = np.array(numbers)[np.argsort(counts[numbers], kind="stable")]
         first = tables.tables[own[0]]
         width = sum(int(np.prod(values.shape[1:])) for values in first.values())
-        share = max(-(-len(own) // _PARTS), _FEWEST)
         start = 0
         while start < len(own):
-            within = np.searchsorted(counts[own], _SPREAD * max(counts[own[start]], 1), side="right")
-            size = max(1, _NUMBERS // max(1, width * int(counts[own[start]])))
-            stop = min(start + size, start + share, int(within))
-            yield own[start:stop]
+            stop = int(np.searchsorted(counts[own], _SPREAD * max(counts[own[start]], 1), side="right"))
+            most = max(1, _NUMBERS // max(1, width * int(counts[own[stop - 1]])))
+            share = min(most, max(-(-(stop - start) // _PARTS), _FEWEST))
+            yield [own[at : min(at + share, stop)] for at in range(start, stop, share)]
             start = stop
