@@ -190,7 +190,7 @@ def start_of_very_many(basis: Basis, looks: Callable[[Problem], Looks | None]) -
     problem, q = _start(basis, {gate.variable: labels})
     own = looks(problem)
     if own is not None:
-        few = own.few(problem)
+        few = own.sparing(problem)
         race = Race(basis.row_map.at(few.rows), basis.sample, np.inf, basis.passes)
         reached = race.run(Relaxed().init(Beginning(few, q, race.row_map)), _NEAR, Relaxed())
         if reached is not None:
