@@ -69,7 +69,7 @@ _ROWS, _FEWEST_ROWS = 20, 4
 _DRAWN_FROM, _STEPS = 10, 5
 """Rows for each component that k-means draws its first centres from, and its steps."""
 
-_NEAR = Settings(max_iter=20, tol=1e-3)
+_NEAR = Settings(max_iter=14, tol=1e-3)
 """Passes over the sample: beyond them components fit its rows, and no others."""
 
 

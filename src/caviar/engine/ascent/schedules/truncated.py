@@ -27,8 +27,8 @@ class Looks:
     Attributes
     ----------
     few, sparing, every
-        Return a problem whose rows have few responsibilities; one with fewer searches for these, for starts and for fits
-        that passes over some of the rows have brought near; and one whose rows have all.
+        Return a problem whose rows have few responsibilities; one with fewer searches for these, for starts and for
+        fits that passes over some of the rows have brought near; and one whose rows have all.
     is_few
         Whether the rows of a problem have few.
     """

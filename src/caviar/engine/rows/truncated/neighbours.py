@@ -35,8 +35,8 @@ def order_of_neighbours(values: Array, size: int) -> AnyArray:
 
     Notes
     -----
-    O(B D (D + log(B / size))), all runs of one length side by side, in single precision. A principal-axis tree: McNames, "A fast
-    nearest-neighbor algorithm based on a principal axis search tree" (2001).
+    O(B D (D + log(B / size))), all runs of one length side by side, in single precision. A principal-axis tree:
+    McNames, "A fast nearest-neighbor algorithm based on a principal axis search tree" (2001).
 
     Examples
     --------

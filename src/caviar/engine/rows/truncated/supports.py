@@ -114,8 +114,8 @@ class Supports:
     def is_asked_anew(self) -> bool:
         """Whether components are searched for in the next pass: after 0, 1, 2, 4, 7, 15, 23, ... 63, 79, 95, ...
 
-        Not after 1, 2 and 4 passes where searches are spared. As long as they find that much was lost, it is every fourth
-        pass.
+        Not after 1, 2 and 4 passes where searches are spared. As long as they find that much was lost, it is every
+        fourth pass.
         """
         if self.age in _EARLY:
             return not self.is_sparing

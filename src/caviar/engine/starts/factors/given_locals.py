@@ -201,7 +201,7 @@ def _one_hot(label: Variable, values: AnyArray) -> Array:
     """Return labels, or probabilities, rows first, as probabilities of the categories (plates..., K, B)."""
     turned = np.moveaxis(values, 0, -1)
     if values.ndim == len(label.plates):
-        turned = turned[..., np.newaxis, :] == np.arange(label.dimension)[:, np.newaxis]
+        turned = turned[..., np.newaxis, :] == np.arange(label.dimension or 0)[:, np.newaxis]
     return np.ascontiguousarray(turned, dtype=np.float64)
 
 
