@@ -1,5 +1,7 @@
 """An ordinary mixture with very many components begins at one guess, brought near on a few rows, without a race."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -93,7 +95,7 @@ def test_there_are_few_searches_for_components_where_a_start_has_come_near(is_ne
 
     monkeypatch.setattr(TruncatedRows, "_found", noted)
     monkeypatch.setattr(Renewing, "step", renewing)
-    init = {} if is_near else {"init": {"z": np.random.default_rng(0).permutation(labels)}}
+    init: dict[str, Any] = {} if is_near else {"init": {"z": np.random.default_rng(0).permutation(labels)}}
     model = cv.models.normal_wishart_mixture(2, 200)
     asked = {
         "seed": 0,

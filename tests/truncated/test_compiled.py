@@ -126,6 +126,9 @@ def test_a_list_has_the_components_that_come_closest_at_some_row(room):
     np.testing.assert_array_equal(top, natural.max(axis=0))
     np.testing.assert_array_equal(scores, (natural - top).max(axis=1))
     np.testing.assert_array_equal(found, np.sort(np.argsort(-scores, kind="stable")[:room]))
+    natural[4:7] = np.nan
+    _looked_through(natural.ravel(), top, scores, found)
+    assert len(set(found)) == room
 
 
 @search_kernels.numba.njit

@@ -57,8 +57,10 @@ def _chosen(scores: Array, own: AnyArray) -> None:
         n += scores[m] > least
     equal, n = room - n, 0
     for m in range(len(scores)):
-        if scores[m] > least or (scores[m] == least and equal > 0):
-            equal -= scores[m] == least
+        is_above = scores[m] > least
+        # what is no number counts as equal, so that there are as many as there is room for
+        if is_above or (equal > 0 and not scores[m] < least):
+            equal -= not is_above
             own[n] = m
             n += 1
 
