@@ -255,6 +255,17 @@ def test_entropy(extreme):
     close(extreme.entropy(), partition - dot(shifted, expected), absolute=1e-9)
 
 
+@pytest.mark.parametrize("shape", [(), (5,), (0,)])
+def test_entropies_of_small_and_of_large_shapes_beside_each_other(shape):
+    """Small ones are of gamma functions, large ones of a series; each is what it is by itself."""
+    shapes = np.array([0.3, 2e3, 19.9, 20.1, 1e9])[: shape[0] if shape else None]
+    shapes = shapes if shape else shapes[1].reshape(())
+    found = Gamma(shapes, np.ones(shapes.shape)).entropy_about_base()
+    each = [mp.loggamma(mp.mpf(own)) - own * mp.digamma(mp.mpf(own)) + own for own in shapes.ravel().tolist()]
+    assert np.shape(found) == shapes.shape
+    np.testing.assert_allclose(np.ravel(found), np.array([float(own) for own in each]), rtol=1e-13)
+
+
 def test_entropy_about_the_base_measure(extreme):
     eta, _, expected, partition = form(extreme)
     close(extreme.entropy_about_base(), partition - dot(eta, expected), absolute=1e-11)

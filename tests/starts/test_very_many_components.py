@@ -1,10 +1,14 @@
 """An ordinary mixture with very many components begins at one guess, brought near on a few rows, without a race."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import caviar as cv
 from caviar.engine.ascent.driver import Settings
+from caviar.engine.ascent.schedules.renewing import Renewing
+from caviar.engine.rows.truncated.truncated_rows import TruncatedRows
 from caviar.engine.starts import from_data, trials
 
 
@@ -68,3 +72,42 @@ def test_passes_over_the_sample_bring_the_start_near(monkeypatch):
     near = ends_of_starts(X)
     monkeypatch.setattr(trials, "_NEAR", Settings(max_iter=0, tol=1e-3))
     assert near > ends_of_starts(X) + 0.05
+
+
+@pytest.mark.filterwarnings("ignore::caviar.CaviarWarning")
+@pytest.mark.parametrize("is_near", [True, False])
+def test_there_are_few_searches_for_components_where_a_start_has_come_near(is_near, monkeypatch):
+    """Neither soon after the first one, nor by renewals but that of the third iteration; labels of a user are poor."""
+    X, labels = grid(10_500)
+    ages: dict[int, list[int]] = {}
+    renewed: list[int] = []
+    search, step = TruncatedRows._found, Renewing.step
+
+    def noted(rows, supports, block):
+        if not rows._renews:
+            ages.setdefault(supports.n_rows, []).append(supports.age)
+        return search(rows, supports, block)
+
+    def renewing(own, state):
+        after = step(own, state)
+        renewed.extend([state.n_iter] if after.renewals > state.renewals else [])
+        return after
+
+    monkeypatch.setattr(TruncatedRows, "_found", noted)
+    monkeypatch.setattr(Renewing, "step", renewing)
+    init: dict[str, Any] = {} if is_near else {"init": {"z": np.random.default_rng(0).permutation(labels)}}
+    model = cv.models.normal_wishart_mixture(2, 200)
+    asked = {
+        "seed": 0,
+        "max_iter": 7,
+        "tol": 0.0,
+        "uncertainty": "mean_field",
+        "schedule": "batch",
+        "swaps": False,
+    }
+    model.fit({"x": X}, responsibilities=4, **asked, **init)
+    early = {1, 2, 4}
+    assert early.isdisjoint(ages[len(X)]) if is_near else early & set(ages[len(X)])
+    # those of the sample
+    assert all(early.isdisjoint(own) for n_rows, own in ages.items() if n_rows < len(X))
+    assert set(renewed) <= {2} if is_near else renewed

@@ -17,6 +17,7 @@ from truncated.test_one_look import CASES, K
 pytest.importorskip("numba")
 kernels = pytest.importorskip("caviar.engine.rows.truncated.kernels")
 compiled_block = pytest.importorskip("caviar.engine.rows.truncated.compiled_block")
+search_kernels = pytest.importorskip("caviar.engine.rows.truncated.search_kernels")
 
 
 @pytest.mark.parametrize("n", [2, 5])
@@ -112,6 +113,29 @@ def test_products_are_the_features(columns):
     assert len(given) == 1 + columns
     found = np.concatenate([given, given[products.pairs[:, 0]] * given[products.pairs[:, 1]]])
     np.testing.assert_array_equal(found, whole[products.columns])
+
+
+@pytest.mark.parametrize("room", [1, 5, 8, 9])
+def test_a_list_has_the_components_that_come_closest_at_some_row(room):
+    """As many as there is room for, of equal ones the first."""
+    rng = np.random.default_rng(room)
+    natural = np.round(rng.normal(size=(9, 16)), 1)
+    natural[[3, 6]] = natural[2]
+    flat, top, scores, found = natural.ravel(), np.empty(16), np.empty(9), np.empty(room, dtype=np.int64)
+    _looked_through(flat, top, scores, found)
+    np.testing.assert_array_equal(top, natural.max(axis=0))
+    np.testing.assert_array_equal(scores, (natural - top).max(axis=1))
+    np.testing.assert_array_equal(found, np.sort(np.argsort(-scores, kind="stable")[:room]))
+    natural[4:7] = np.nan
+    _looked_through(natural.ravel(), top, scores, found)
+    assert len(set(found)) == room
+
+
+@search_kernels.numba.njit
+def _looked_through(natural, top, scores, found):
+    search_kernels.tops(natural, 9, top)
+    search_kernels.closest(natural, 9, top, scores)
+    search_kernels._chosen(scores, found)
 
 
 @pytest.mark.parametrize("size", [1, 4, 7])

@@ -115,9 +115,9 @@ def test_estimators_hand_the_number_on(estimator, monkeypatch):
     made = []
     plain = truncated_rows.TruncatedRows.of.__func__
 
-    def noted(kind, rows, n):
+    def noted(kind, rows, n, **more):
         made.append(n)
-        return plain(kind, rows, n)
+        return plain(kind, rows, n, **more)
 
     monkeypatch.setattr(truncated_rows.TruncatedRows, "of", classmethod(noted))
     X = table(400)

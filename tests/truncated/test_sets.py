@@ -53,6 +53,14 @@ def test_neighbours_come_together():
     assert all(len(set(own)) == 1 for own in labels[order].reshape(4, CELL))
 
 
+def test_cells_are_as_close_far_from_the_origin():
+    """They are found in single precision, which has no digits left there."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(20 * CELL, 3))
+    near, far = (order_of_neighbours(X * 1e-3 + shift, CELL).reshape(-1, CELL) for shift in (0.0, 1e6))
+    assert {frozenset(own) for own in near.tolist()} == {frozenset(own) for own in far.tolist()}
+
+
 def test_values_that_are_all_equal_have_an_order():
     assert sorted(order_of_neighbours(np.ones((150, 2)), CELL)) == list(range(150))
 
@@ -89,6 +97,8 @@ def test_searches_are_ever_rarer_and_ask_other_rows():
     searches = [own.age for own in ages if own.is_asked_anew]
     assert searches == [0, 1, 2, 4, 7, 15, 23, 31, 39, 47, 55, 63, 79]
     assert len({replace(own, n_searches=n).asked % ASKED for n in range(4)}) == ASKED
+    sparing = [replace(own, is_sparing=True) for own in ages]
+    assert [own.age for own in sparing if own.is_asked_anew] == [0, 7, 15, 23, 31, 39, 47, 55, 63, 79]
 
 
 def test_searches_follow_soon_where_much_was_lost():
@@ -107,7 +117,8 @@ def test_searches_follow_soon_where_much_was_lost():
 
 
 def test_supports_are_what_their_arrays_tell():
-    own = Supports(np.arange(2 * CELL), 100, CELL, np.array([1, 2]), np.array([3, 0, 1]), 5)
+    sets = np.array([1, 2]), np.array([3, 0, 1])
+    own = Supports(np.arange(2 * CELL), 100, CELL, *sets, 5, is_sparing=True)
     again = Supports.from_state(own.as_state())
-    assert (again.n_rows, again.age) == (100, 5)
+    assert (again.n_rows, again.age, again.is_sparing) == (100, 5, True)
     np.testing.assert_array_equal(again.counted(np.array([1]), None).sum(), 100 - CELL)

@@ -60,7 +60,7 @@ SCHEDULES: Mapping[str, Callable[[], StatedSchedule]] = {
 }
 """Schedules by name."""
 
-_FEW, _LONG = 16, 1e9
+_FEW, _LONG = 8, 1e9
 """How many responsibilities rows have by default where components are very many, and operations of a long pass."""
 
 _SEVERAL = 8
@@ -186,9 +186,9 @@ def _number_of(asked: int | str, problem: Problem, rows: RowMap) -> int | None:
     return int(asked)
 
 
-def with_few(problem: Problem, responsibilities: int) -> Problem:
-    """Return a problem whose rows have few responsibilities."""
-    return problem.compiled_by(lambda every: _FewOf(every, responsibilities))
+def with_few(problem: Problem, responsibilities: int, *, is_sparing: bool = False) -> Problem:
+    """Return a problem whose rows have few responsibilities, with fewer searches for these if it is sparing."""
+    return problem.compiled_by(lambda every: _FewOf(every, responsibilities, is_sparing))
 
 
 def few_looks(problem: Problem) -> Looks | None:
@@ -200,6 +200,7 @@ def few_looks(problem: Problem) -> Looks | None:
 def _looks(responsibilities: int) -> Looks:
     return Looks(
         few=lambda problem: with_few(problem, responsibilities),
+        sparing=lambda problem: with_few(problem, responsibilities, is_sparing=True),
         every=lambda problem: problem.compiled_by(lambda few: few.every if isinstance(few, _FewOf) else few),
         is_few=lambda problem: isinstance(problem.rows, TruncatedRows),
     )
@@ -211,12 +212,15 @@ class _FewOf:
 
     every: CompileRows
     responsibilities: int
+    is_sparing: bool
 
     def __call__(self, *model: Any) -> CompiledRows:
         """Return the compiled rows of a model."""
         own = self.every(*model)
         assert isinstance(own.model, IndependentRows)
-        return replace(own, model=TruncatedRows.of(own.model, self.responsibilities))
+        return replace(
+            own, model=TruncatedRows.of(own.model, self.responsibilities, is_sparing=self.is_sparing)
+        )
 
 
 def assemble(

@@ -256,7 +256,7 @@ class Model(ShownAsGraph):
             How many components a row may belong to during the fit, on average. The time of a pass is then proportional
             to this number and not to the number of components. Rows that are close together share a set of components,
             which changes if that raises the objective, so the objective is a bound and never falls. The last pass uses
-            all components. ``"all"`` uses them in each pass; ``"auto"`` takes 16 for large tables with 200 components
+            all components. ``"all"`` uses them in each pass; ``"auto"`` takes 8 for large tables with 200 components
             or more. For models whose rows have one hidden label and no other hidden variable, except missing entries.
         swaps
             Whether a converged fit tries swaps: it merges two components and splits another one in two. Many swaps are

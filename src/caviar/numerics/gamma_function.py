@@ -167,15 +167,18 @@ def entropy_remainder(x: Array) -> Array:
     largest = np.maximum.reduce(x, None, initial=0.0) if np.ndim(x) else float(x)
     if largest < _SMALL:
         return gammaln(x) - x * (digamma(x) - 1.0)
-    large = x >= _SERIES_FROM
-    small_x = np.where(large, 1.0, x)
-    large_x = np.where(large, x, _SERIES_FROM)
-    small = gammaln(small_x) - small_x * digamma(small_x) + small_x
+    is_small = x < _SERIES_FROM
+    large_x = np.where(is_small, _SERIES_FROM, x)
     inverse = 1.0 / large_x
     square, series = inverse * inverse, np.zeros_like(inverse)
     for n, coefficient in reversed(_STIRLING):
-        series = series * square + coefficient * (n + 1)
-    return np.where(large, _HALF_LOG_TWO_PI + 0.5 - 0.5 * np.log(large_x) + series * inverse, small)
+        series *= square
+        series += coefficient * (n + 1)
+    found = np.asarray(_HALF_LOG_TWO_PI + 0.5 - 0.5 * np.log(large_x) + series * inverse)
+    # mostly few are small, and their gamma functions take longer than all else
+    small_x = np.asarray(x)[is_small]
+    found[is_small] = gammaln(small_x) - small_x * digamma(small_x) + small_x
+    return found
 
 
 def bregman_remainder(a: Array, b: Array) -> Array:

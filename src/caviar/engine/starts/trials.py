@@ -69,7 +69,7 @@ _ROWS, _FEWEST_ROWS = 20, 4
 _DRAWN_FROM, _STEPS = 10, 5
 """Rows for each component that k-means draws its first centres from, and its steps."""
 
-_NEAR = Settings(max_iter=20, tol=1e-3)
+_NEAR = Settings(max_iter=14, tol=1e-3)
 """Passes over the sample: beyond them components fit its rows, and no others."""
 
 
@@ -190,7 +190,7 @@ def start_of_very_many(basis: Basis, looks: Callable[[Problem], Looks | None]) -
     problem, q = _start(basis, {gate.variable: labels})
     own = looks(problem)
     if own is not None:
-        few = own.few(problem)
+        few = own.sparing(problem)
         race = Race(basis.row_map.at(few.rows), basis.sample, np.inf, basis.passes)
         reached = race.run(Relaxed().init(Beginning(few, q, race.row_map)), _NEAR, Relaxed())
         if reached is not None:

@@ -17,8 +17,8 @@ from ..state import after_look
 from .batch import BatchState
 from .relaxed import Relaxed
 
-_FIRST, _BETWEEN = 2, 3
-"""Iterations before components are renewed for the first time, and between two times."""
+_FIRST, _BETWEEN, _BETWEEN_NEAR = 2, 3, 30
+"""Iterations before components are renewed for the first time, and between two times, or after passes of a start."""
 
 
 def renewing(schedule: Ascent[BatchState]) -> Ascent[BatchState]:
@@ -39,7 +39,8 @@ class Renewing(AscentAround[BatchState]):
     def step(self, state: BatchState) -> BatchState:
         """Return the state after a step, from other components of each row where that leads higher."""
         model = state.problem.rows.with_new_sets
-        if model is None or state.n_iter != _FIRST + _BETWEEN * state.renewals:
+        between = _BETWEEN_NEAR if state.rows_raced else _BETWEEN
+        if model is None or state.n_iter != _FIRST + between * state.renewals:
             return self.own.step(state)
         coefficients = state.problem.rows.coefficients(state.arrays)
         look = state.rows.at(model).look(coefficients, state.warm)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from ....numerics.records import replaced
 from ...rows.row_map import RowMap
 from ..problem import Problem
 from ..schedule import Around, AscentAround, Beginning
@@ -25,15 +26,21 @@ class Looks:
 
     Attributes
     ----------
-    few, every
-        Return a problem whose rows have few responsibilities, and one whose rows have all.
+    few, sparing, every
+        Return a problem whose rows have few responsibilities; one with fewer searches for these, for starts and for
+        fits that passes over some of the rows have brought near; and one whose rows have all.
     is_few
         Whether the rows of a problem have few.
     """
 
     few: Callable[[Problem], Problem]
+    sparing: Callable[[Problem], Problem]
     every: Callable[[Problem], Problem]
     is_few: Callable[[Problem], bool]
+
+    def before(self, beginning: Beginning[Any]) -> Problem:
+        """Return the problem of a fit that is about to begin, whose rows have few responsibilities."""
+        return (self.sparing if beginning.rows_raced else self.few)(beginning.problem)
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,8 @@ class Truncated(AscentAround[A]):
 
     def init(self, beginning: Beginning[A]) -> A:
         """Return the state after a pass over the rows, which finds the components that each may belong to."""
-        return self.own.init(replace(beginning, problem=self.looks.few(beginning.problem), raced=None))
+        state = self.own.init(replace(beginning, problem=self.looks.before(beginning), raced=None))
+        return replaced(state, rows_raced=beginning.rows_raced)
 
     def judged(self, before: A, after: A, tol: float) -> A:
         """Return the state after an iteration, with all responsibilities where it has settled."""
@@ -97,7 +105,7 @@ class TruncatedSteps(Around[S]):
 
     def init(self, beginning: Beginning[S]) -> S:
         """Return the state before the first step."""
-        return self.own.init(replace(beginning, problem=self.looks.few(beginning.problem), raced=None))
+        return self.own.init(replace(beginning, problem=self.looks.before(beginning), raced=None))
 
     def finish(self, state: S) -> AscentState:
         """Return the end of a fit, whose last pass has all responsibilities."""

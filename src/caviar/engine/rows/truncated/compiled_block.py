@@ -103,7 +103,7 @@ class CompiledBlock(Block):
         from .kernels import add_cells
 
         found = np.empty(supports.n_cells)
-        for run, given in self._runs(supports, np.arange(supports.n_cells)):
+        for run, given in self._runs(supports):
             add_cells(
                 given,
                 self._products.pairs,
@@ -124,7 +124,7 @@ class CompiledBlock(Block):
             return super().shortlists(supports, size)
         together, pairs = supports.together, self._products.pairs
         found = np.zeros((-(-supports.n_cells // together), size), dtype=np.int64)
-        for run, given in self._runs(supports, np.arange(supports.n_cells), together):
+        for run, given in self._runs(supports, together):
             lists = found[run[0] // together : run[-1] // together + 1]
             shortlist(given, pairs, together, supports.asked, self._padded, lists)
         return found
@@ -137,7 +137,7 @@ class CompiledBlock(Block):
         pools = np.zeros((supports.n_cells, grid[-1]), dtype=np.int64)
         counts = np.empty(supports.n_cells, dtype=np.int64)
         pairs, numbers, together = self._products.pairs, np.asarray(grid), supports.together
-        for run, given in self._runs(supports, np.arange(supports.n_cells), together):
+        for run, given in self._runs(supports, together):
             own, lists = slice(run[0], run[-1] + 1), shortlists[run[0] // together :]
             known = supports.starts[own], supports.sizes[own], supports.members
             asked, found = supports.asked % ASKED, (pools[own], counts[own])
@@ -151,31 +151,25 @@ class CompiledBlock(Block):
 
         ranked, before = pools.copy(), np.full(len(pools), np.inf)
         losses, numbers = np.full((len(pools), len(sizes)), np.inf), np.asarray(sizes)
-        for run, given in self._runs(supports, np.arange(supports.n_cells)):
+        for run, given in self._runs(supports):
             own, counted = slice(run[0], run[-1] + 1), supports.counted(run, self.rows.weights)
             known, found = (counts[own], supports.sizes[own]), (losses[own], before[own])
             rank(given, self._products.pairs, ranked[own], *known, counted, self._padded, numbers, *found)
         return ranked, losses, before
 
-    def _runs(
-        self, supports: Supports, cells: AnyArray, together: int = 1
-    ) -> Iterator[tuple[AnyArray, Array]]:
-        """Yield runs of cells, so many together, and the features of their rows that are written, (C, G, cell)."""
-        kept = self._kept(supports)
+    def _runs(self, supports: Supports, together: int = 1) -> Iterator[tuple[AnyArray, Array]]:
+        """Yield runs of cells, so many together, and the features of their rows that are written, (C, G, cell).
+
+        If those of all rows are few, they are kept from pass to pass, and there is one run.
+        """
+        cells = np.arange(supports.n_cells)
+        if self.rows.tables is not None:
+            yield cells, self.kept("kept features", supports, lambda: self._given(supports, cells))
+            return
         length = max(1, _RUN // (self._products.table.n_dense * supports.cell * together)) * together
         for start in range(0, len(cells), length):
             run = cells[start : start + length]
-            if kept is None:
-                yield run, self._given(supports, run)
-            else:
-                yield run, kept[run[0] : run[-1] + 1] if run[-1] - run[0] < len(run) else kept[run]
-
-    def _kept(self, supports: Supports) -> Array | None:
-        """Return the features of all cells if those of all rows are few; they are kept from pass to pass."""
-        if self.rows.tables is None:
-            return None
-        every = np.arange(supports.n_cells)
-        return self.kept("kept features", supports, lambda: self._given(supports, every))
+            yield run, self._given(supports, run)
 
     def _given(self, supports: Supports, cells: AnyArray) -> Array:
         """Return the features of the rows of some cells that are written, (C, G, cell)."""

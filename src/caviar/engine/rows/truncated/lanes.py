@@ -141,6 +141,44 @@ def exponentials(typing: Any, natural: Any, n: Any, top: Any, total: Any) -> Any
 
 
 @extending.intrinsic
+def tops(typing: Any, natural: Any, n: Any, top: Any) -> Any:
+    """Write the largest number of each row among ``n`` members, (16,), of natural parameters (n, 16)."""
+
+    def write(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        natural, n, top = _data(context, builder, signature.args, values)
+        zero = ir.Constant(n.type, 0)
+        largest = cgutils.alloca_once_value(builder, _loaded(builder, natural, zero, _ROWS))
+        with cgutils.for_range(builder, n) as loop:
+            place = builder.mul(loop.index, ir.Constant(n.type, _ROWS))
+            own = _loaded(builder, natural, place, _ROWS)
+            builder.store(_larger(builder, own, builder.load(largest)), largest)
+        _stored(builder, builder.load(largest), top, zero, _ROWS)
+        return context.get_dummy_value()
+
+    return numba.types.void(natural, n, top), write
+
+
+@extending.intrinsic
+def closest(typing: Any, natural: Any, n: Any, top: Any, scores: Any) -> Any:
+    """Write by how much each of ``n`` members exceeds ``top`` at the row where it does so most, (n,)."""
+
+    def write(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        natural, n, top, scores = _data(context, builder, signature.args, values)
+        most = _loaded(builder, top, ir.Constant(n.type, 0), _ROWS)
+        with cgutils.for_range(builder, n) as loop:
+            place = builder.mul(loop.index, ir.Constant(n.type, _ROWS))
+            own = builder.fsub(_loaded(builder, natural, place, _ROWS), most)
+            while own.type.count > 1:
+                half = own.type.count // 2
+                lower, upper = ([*range(start, start + half)] for start in (0, half))
+                own = _larger(builder, _chosen(builder, own, own, lower), _chosen(builder, own, own, upper))
+            _stored(builder, own, scores, loop.index, 1)
+        return context.get_dummy_value()
+
+    return numba.types.void(natural, n, top, scores), write
+
+
+@extending.intrinsic
 def turn(typing: Any, into: Any, c: Any, n_into: Any, given: Any, a: Any, n_given: Any) -> Any:
     """Write the 8 x 8 numbers of an array from ``a`` on, rows ``n_given`` apart, as columns from ``c`` on.
 

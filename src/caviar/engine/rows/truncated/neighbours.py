@@ -35,8 +35,8 @@ def order_of_neighbours(values: Array, size: int) -> AnyArray:
 
     Notes
     -----
-    O(B D (D + log(B / size))), all runs of one length side by side. A principal-axis tree: McNames, "A fast
-    nearest-neighbor algorithm based on a principal axis search tree" (2001).
+    O(B D (D + log(B / size))), all runs of one length side by side, in single precision. A principal-axis tree:
+    McNames, "A fast nearest-neighbor algorithm based on a principal axis search tree" (2001).
 
     Examples
     --------
@@ -47,7 +47,7 @@ def order_of_neighbours(values: Array, size: int) -> AnyArray:
     order = np.arange(len(values))
     spread = values.std(axis=0)
     # what does not vary says nothing of who is near
-    values = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    values = ((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)).astype(np.float32)
     starts, lengths = np.zeros(1, dtype=np.int64), np.array([len(values)])
     while (is_open := lengths > size).any():
         starts, lengths = starts[is_open], lengths[is_open]
@@ -66,8 +66,7 @@ def _cut(values: Array, order: AnyArray, starts: AnyArray, length: int, middle: 
     for first in range(0, len(starts), together):
         places = starts[first : first + together, None] + np.arange(length)
         rows = order[places]
-        own = values[rows]
-        own -= own.mean(axis=1, keepdims=True)
+        own = values.take(rows, axis=0)
         along = own @ _axes(own[:, :: max(1, length // _ROWS_OF_AN_AXIS)])[:, :, None]
         parts = np.argpartition(along[:, :, 0], middle, axis=1)
         order[places] = np.take_along_axis(rows, parts, axis=1)
@@ -75,6 +74,8 @@ def _cut(values: Array, order: AnyArray, starts: AnyArray, length: int, middle: 
 
 def _axes(values: Array) -> Array:
     """Return an axis of each run along which its rows are spread widely, (C, D)."""
+    n_rows = values.shape[1]
+    values = values - np.full((1, n_rows), 1 / n_rows, dtype=values.dtype) @ values
     power = values.transpose(0, 2, 1) @ values
     for _ in range(_SQUARINGS):
         total = np.trace(power, axis1=1, axis2=2)[:, None, None]

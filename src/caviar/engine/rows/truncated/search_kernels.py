@@ -9,7 +9,7 @@ import numpy as np
 
 from ...._typing import AnyArray, Array
 from .kernels import CELL, aligned, gather, log_sum, naturals, of_members
-from .lanes import exponentials
+from .lanes import closest, exponentials, tops
 
 numba: Any = import_module("numba")
 
@@ -31,16 +31,6 @@ def _asked(given: Array, first: int, shift: int, packed: Array) -> None:
                 packed[CELL * g + ASKED * r + c] = given[cell, g, ASKED * r + shift]
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_MOST)
-def _tops(natural: Array, n: int, top: Array) -> None:
-    """Write the largest number of each row."""
-    for v in range(CELL):
-        top[v] = natural[v]
-    for m in range(1, n):
-        for v in range(CELL):
-            top[v] = max(top[v], natural[CELL * m + v])
-
-
 @numba.njit(nogil=True, cache=True)
 def _best(scores: Array, candidates: AnyArray, best: Array, own: AnyArray) -> None:
     """Write the candidates with the highest scores, these first, as many as there is room for."""
@@ -57,14 +47,22 @@ def _best(scores: Array, candidates: AnyArray, best: Array, own: AnyArray) -> No
         best[place], own[place] = score, candidates[m]
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_MOST)
-def _closest(natural: Array, n: int, top: Array, scores: Array) -> None:
-    """Write how close components come to the best one of a row, at the row where they come closest, (n,)."""
-    for m in range(n):
-        score = natural[CELL * m] - top[0]
-        for v in range(1, CELL):
-            score = max(score, natural[CELL * m + v] - top[v])
-        scores[m] = score
+@numba.njit(nogil=True, cache=True)
+def _chosen(scores: Array, own: AnyArray) -> None:
+    """Write the numbers of the components with the highest scores, in their order; of equal ones the first."""
+    room = len(own)
+    least = np.partition(scores, len(scores) - room)[len(scores) - room]
+    n = 0
+    for m in range(len(scores)):
+        n += scores[m] > least
+    equal, n = room - n, 0
+    for m in range(len(scores)):
+        is_above = scores[m] > least
+        # what is no number counts as equal, so that there are as many as there is room for
+        if is_above or (equal > 0 and not scores[m] < least):
+            equal -= not is_above
+            own[n] = m
+            n += 1
 
 
 @numba.njit(nogil=True, cache=True)
@@ -76,7 +74,7 @@ def shortlist(given: Array, pairs: AnyArray, together: int, row: int, matrix: Ar
     n_given, n_padded, n = given.shape[1], matrix.shape[1], len(matrix)
     features, flat = aligned(n_padded * CELL), matrix.reshape(-1)
     natural, every, top, scores = of_members(n), np.arange(n), np.empty(CELL), np.empty(n)
-    packed, best = np.empty(n_given * CELL), np.empty(found.shape[1])
+    packed = np.empty(n_given * CELL)
     for number in range(len(found)):
         for v in range(CELL):
             place = row + together * v
@@ -85,9 +83,9 @@ def shortlist(given: Array, pairs: AnyArray, together: int, row: int, matrix: Ar
                 packed[CELL * g + v] = given[cell, g, place % CELL]
         gather(packed, n_given, 0, pairs, features)
         naturals(features, n_padded, every, 0, n, flat, natural)
-        _tops(natural, n, top)
-        _closest(natural, n, top, scores)
-        _best(scores, every, best, found[number])
+        tops(natural, n, top)
+        closest(natural, n, top, scores)
+        _chosen(scores, found[number])
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_MOST)
@@ -96,7 +94,7 @@ def _scores(natural: Array, n: int, top: Array, beside: float, scores: Array) ->
 
     At rows of the other three cells they are ``beside`` nats further away.
     """
-    _tops(natural, n, top)
+    tops(natural, n, top)
     for m in range(n):
         for c in range(ASKED):
             best = natural[CELL * m + c] - top[c]

@@ -24,11 +24,11 @@ from ...._typing import AnyArray, Array
 from ....numerics.cached import cached_property
 from ...local.statistics import LocalState
 
-_FIRST = (0, 1, 2, 4, 7)
-"""Passes before the first searches: responsibilities change most then."""
+_EARLY = (1, 2, 4)
+"""Passes before the searches after the first one, where globals move far in these."""
 
 _BETWEEN = 8
-"""Passes between two searches, at least, after the first ones."""
+"""Passes between two searches, at least, after these."""
 
 _BEHIND, _SOON = 0.01, 4
 """Nats a row by which sets had fallen behind at a search from which on the next ones follow after so many passes."""
@@ -82,6 +82,8 @@ class Supports:
     is_behind
         Whether the sets had lost much when the last search began: globals then move so fast that the next one follows
         soon.
+    is_sparing
+        Whether there are no searches soon after the first one.
     """
 
     order: AnyArray
@@ -92,29 +94,35 @@ class Supports:
     age: int = 0
     n_searches: int = 0
     is_behind: bool = False
+    is_sparing: bool = False
 
     @classmethod
     def from_state(cls, state: LocalState) -> Supports:
         """Return the supports from the values of :meth:`as_state`."""
-        n_rows, cell, age, n_searches, is_behind = (int(value) for value in state["counts"])
+        n_rows, cell, age, n_searches, is_behind, is_sparing = (int(value) for value in state["counts"])
         arrays = state["sizes"], state["members"]
-        return cls(state["order"], n_rows, cell, *arrays, age, n_searches, bool(is_behind))
+        return cls(state["order"], n_rows, cell, *arrays, age, n_searches, bool(is_behind), bool(is_sparing))
 
     def as_state(self) -> LocalState:
         """Return what the next pass over the block starts from, as arrays."""
-        counts = np.array([self.n_rows, self.cell, self.age, self.n_searches, self.is_behind])
+        counts = np.array(
+            [self.n_rows, self.cell, self.age, self.n_searches, self.is_behind, self.is_sparing]
+        )
         return {"order": self.order, "counts": counts, "sizes": self.sizes, "members": self.members}
 
     @property
     def is_asked_anew(self) -> bool:
         """Whether components are searched for in the next pass: after 0, 1, 2, 4, 7, 15, 23, ... 63, 79, 95, ...
 
-        As long as searches find that much was lost, it is every fourth pass.
+        Not after 1, 2 and 4 passes where searches are spared. As long as they find that much was lost, it is every
+        fourth pass.
         """
+        if self.age in _EARLY:
+            return not self.is_sparing
         n = self.age + 1
         if self.is_behind and not n % _SOON:
             return True
-        return self.age in _FIRST if n < _FIRST[-1] else not n % max(_BETWEEN, 1 << n.bit_length() - 3)
+        return not self.age or not n % max(_BETWEEN, 1 << max(n.bit_length() - 3, 0))
 
     def found(self, ranked: AnyArray, sizes: AnyArray, lost: float = 0.0) -> Supports:
         """Return the same cells with the first of their ranked components, (C, P), a pass later.

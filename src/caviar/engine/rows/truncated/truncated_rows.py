@@ -38,9 +38,12 @@ class TruncatedRows(IndependentRows):
     ----------
     n_responsibilities
         Mean number of components of a row.
+    is_sparing
+        Whether there are no searches soon after the first one: in starts, and after passes over some of the rows.
     """
 
     n_responsibilities: int
+    is_sparing: bool
     _label: CategoricalFactor
     _table: FeatureTable
     _make_block: Callable[[Rows, Coefficients, Array, Workspace], Block]
@@ -50,7 +53,7 @@ class TruncatedRows(IndependentRows):
     _renews: bool
 
     @classmethod
-    def of(cls, rows: IndependentRows, n_responsibilities: int) -> TruncatedRows:
+    def of(cls, rows: IndependentRows, n_responsibilities: int, *, is_sparing: bool = False) -> TruncatedRows:
         """Return the same model with another number of responsibilities per row.
 
         Raises
@@ -65,7 +68,7 @@ class TruncatedRows(IndependentRows):
         vars(other).update(vars(rows))
         (label,) = rows.factors
         assert isinstance(label, CategoricalFactor)
-        other.n_responsibilities = min(n_responsibilities, label.n_rows)
+        other.n_responsibilities, other.is_sparing = min(n_responsibilities, label.n_rows), is_sparing
         other._label, other._table = label, rows.tables[label]
         dense = not rows.has_centres and not rows.partial.get(label) and not other._table.tallied
         terms = DenseCells(label.key, other._table) if dense else AnyCells(label.key, rows.products)
@@ -137,7 +140,8 @@ class TruncatedRows(IndependentRows):
         """Return cells without members."""
         order = self._order(rows, scratch)
         sizes = np.zeros(len(order) // self._cell, dtype=np.int64)
-        return Supports(order, rows.n_rows, self._cell, sizes, np.zeros(0, dtype=np.int64))
+        members = np.zeros(0, dtype=np.int64)
+        return Supports(order, rows.n_rows, self._cell, sizes, members, is_sparing=self.is_sparing)
 
     def _found(self, supports: Supports, block: Block) -> Supports:
         """Return better sets: the best of what a cell has and of a list that suits it, judged by all its rows."""

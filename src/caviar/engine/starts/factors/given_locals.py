@@ -199,8 +199,10 @@ def with_labels(
 
 def _one_hot(label: Variable, values: AnyArray) -> Array:
     """Return labels, or probabilities, rows first, as probabilities of the categories (plates..., K, B)."""
-    probabilities = label.statistics_of(values)[0] if values.ndim == len(label.plates) else values
-    return np.ascontiguousarray(np.moveaxis(probabilities, 0, -1), dtype=np.float64)
+    turned = np.moveaxis(values, 0, -1)
+    if values.ndim == len(label.plates):
+        turned = turned[..., np.newaxis, :] == np.arange(label.dimension or 0)[:, np.newaxis]
+    return np.ascontiguousarray(turned, dtype=np.float64)
 
 
 def _seen_below(problem: Problem, variable: Variable, rows: Rows) -> Array:
