@@ -48,6 +48,13 @@ def test_a_product_that_leaves_zero_is_not(series, recwarn):
     assert not [own for own in recwarn if issubclass(own.category, cv.CaviarWarning)]
 
 
+def test_what_is_known_in_part_has_not_stayed_where_it_began(series, recwarn):
+    known = np.full((N_COLUMNS, N_STATES), np.nan)
+    known[0] = 0.0
+    _state_space(1.0).fit({**series, "C": known}, init="prior", max_iter=20)
+    assert not [own for own in recwarn if "explains nothing" in str(own.message)]
+
+
 def test_draws_from_vague_priors_that_lead_nowhere_are_told(series):
     with pytest.warns(cv.CaviarWarning) as told:
         fitted = _state_space().fit(series, init="prior", n_restarts=4, seed=0)

@@ -133,6 +133,9 @@ def _warn_of_unmoved(best: Result) -> None:
 
 
 def _is_at_zero(factor: Any) -> bool:
+    if factor.learnt is not None and factor.learnt is not factor:
+        # repetitions that are known are no start of the fit
+        return False
     moments = None if factor.learnt is None else factor.location_moments()
     if moments is None:
         return not np.any(factor.mean)
