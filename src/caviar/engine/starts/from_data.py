@@ -37,7 +37,7 @@ from .guesses.basis import Basis, Guess, Several, by_themselves
 from .guesses.by_chance import alike, at_random, without_labels
 from .guesses.clusterwise import by_regression
 from .guesses.in_cells import in_cells
-from .guesses.of_groups import in_groups
+from .guesses.of_groups import in_blocks, in_groups
 from .guesses.of_states import by_neighbours, in_time
 from .guesses.partitioned import are_clear, in_clusters, in_fewer_clusters
 from .products.effects import learnt_precisions
@@ -59,6 +59,7 @@ PRIOR: Guess = MappingProxyType({})
 
 GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
     in_clusters,
+    in_blocks,
     by_regression,
     by_products,
     in_cells,
