@@ -80,3 +80,19 @@ def test_a_weight_of_two_is_the_row_twice_from_given_labels():
     )
     again = problem.model.fit(twice, init={"z": np.repeat(labels, weights)}, max_iter=1, accelerate=False)
     assert once.elbo == pytest.approx(again.elbo, rel=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_components_of_censored_values_are_found(seed):
+    """Values behind what is recorded began at 1, as those that nothing is known of: fits ended 0.4 nats a row lower."""
+    rng = np.random.default_rng(seed)
+    z, middles = rng.integers(3, size=240), np.array([45.0, 50.0, 55.0])
+    y = middles[z] + 0.8 * rng.normal(size=240)
+    row, kind = cv.Plate("row"), cv.Plate("kind", 3)
+    label = cv.Categorical("label", cv.Dirichlet("shares", np.ones(3)), plates=row)
+    mean, tau = cv.Normal("mean", 50, 0.01, plates=kind), cv.Gamma("tau", 1, 1, plates=kind)
+    censored = cv.Data("censored", plates=row)
+    model = cv.Model(cv.CensoredNormal("y", mean[label], tau[label], censored=censored, plates=row))
+    data = {"y": np.minimum(y, 54.0), "censored": (y > 54.0).astype(int)}
+    elbo = model.fit(data, init={"mean": middles, "tau": np.full(3, 1.5)}).elbo
+    assert model.fit(data).elbo == pytest.approx(elbo, abs=0.24)

@@ -72,6 +72,8 @@ class Role:
         Whether the slot is a location: subtracting a reference point from it and from its child changes nothing.
     adds_up
         Whether it is an operand of a sum or product, which cannot be measured from another point.
+    is_recorded
+        Whether the values of the child are those of the slot, or bounds of them.
     is_apart
         Whether a value has its own length, different from the dimension of the variable.
     of_scalar
@@ -86,6 +88,7 @@ class Role:
     problem: Callable[[Array], str] = _no_problem
     moves: bool = False
     adds_up: bool = False
+    is_recorded: bool = False
     is_apart: bool = False
     zeros: Mapping[str, Callable[[Array], Array]] = field(default_factory=dict)
     of_scalar: OfScalar | None = None
@@ -270,7 +273,9 @@ TANGENT = Role("tangent", 1, {"x": _identity, "constant": _identity}, is_apart=T
 LOG_GAMMA_TANGENT = Role("log_gamma_tangent", 0, {"x": _identity, "constant": _identity})
 SHARES = Role("shares", 1, {"x": _identity, "entropy": _identity}, is_apart=True)
 LABEL = Role("label", 0, {"x": _identity}, ("Categorical",))
-VALUE_BETWEEN = Role("value_between", 0, dict.fromkeys(("x", "xx", "lower", "upper"), _identity))
+VALUE_BETWEEN = Role(
+    "value_between", 0, dict.fromkeys(("x", "xx", "lower", "upper"), _identity), is_recorded=True
+)
 UNSEEN = Role(
     "unseen", 1, dict.fromkeys(("count", "sum", "square", "lower", "upper"), _identity), is_apart=True
 )

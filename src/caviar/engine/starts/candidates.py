@@ -19,7 +19,7 @@ from .guesses.assignment import assigned
 from .guesses.basis import Basis, Guess, Several, by_themselves
 from .guesses.from_labels import from_labels
 from .products.columns import Setting
-from .products.indicators import indicators_of
+from .products.indicators.guessed import indicators_of
 from .products.labels import labels_of_products
 from .products.rates.guessed import rates_of
 from .products.scales import balanced

@@ -38,14 +38,14 @@ from .guesses.basis import Basis, Guess, Several, by_themselves
 from .guesses.by_chance import alike, at_random, without_labels
 from .guesses.clusterwise import by_regression
 from .guesses.in_cells import in_cells
-from .guesses.of_groups import in_groups
+from .guesses.of_groups import in_blocks, in_groups
 from .guesses.of_states import by_neighbours, in_time
 from .guesses.partitioned import are_clear, in_clusters, in_fewer_clusters
 from .products.effects import learnt_precisions
 from .race import Begun, best_of
 from .regroup import regrouping_of
 from .trials import has_very_many, start_of_very_many, tried, unless_lower, unless_silent
-from .warm_up import settled, with_wide_effects, with_wide_steps
+from .warm_up import settled, with_absent, with_wide_effects, with_wide_steps
 
 _BEHIND = 0.25
 """Nats a value behind the best before the first iteration beyond which a start of an ordinary mixture is left out."""
@@ -60,6 +60,7 @@ PRIOR: Guess = MappingProxyType({})
 
 GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
     in_clusters,
+    in_blocks,
     by_regression,
     by_products,
     in_cells,
@@ -236,6 +237,7 @@ def _starts(basis: Basis, guesses: Sequence[Guess]) -> Iterator[Callable[[], Sta
         if not number:
             yield from (partial(start_from, other, dict(guess)) for other in with_indicators(basis))
             yield from with_wide_effects(basis)
+            yield from with_absent(basis, guess)
 
 
 def _start(basis: Basis, guess: Guess) -> Start:

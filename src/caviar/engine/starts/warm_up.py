@@ -1,9 +1,10 @@
-"""Warm-up: first sweeps, in which some globals wait: given ones, widths of effects, or those of outer plates."""
+"""Warm-up: first sweeps, in which some globals wait: given ones, widths of effects, absent weights, outer plates."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,15 @@ from ..ascent.schedules.batch import Batch
 from ..ascent.schedules.mixed_precision import as_exact_as
 from ..ascent.state import begun
 from ..ascent.status import Status
+from ..binding.clamped.factor import PointMass
 from ..binding.nested import outer_variables
 from ..design.keys import StatisticKey
 from ..local.statistics import Coefficients
 from ..rows.row_map import RowMap
 from .clustering.sequences import in_order
-from .factors.prior import Start, prior_start
-from .guesses.basis import Basis
+from .factors.prior import Start, own_natural, prior_start
+from .guesses.basis import Basis, Guess
+from .guesses.from_labels import from_labels
 from .products.columns import Setting
 from .products.effects import precisions_of_effects, widths_of
 from .products.steps import widths_of_steps
@@ -35,6 +38,10 @@ _ROUNDS = Settings(max_iter=20, tol=0.0)
 
 _FIRST_SWEEPS = Settings(max_iter=10, tol=1e-3)
 """Over everything but what is given: what it is found from first, as a noise level at its prior, may be far away."""
+
+_LEAST = (1.5, 4.0)
+"""Log-odds for 1 that the data give a number which stays at 1: half the square of a weight in units of its standard
+deviation, less a half. So weights of two and of three standard deviations stay."""
 
 
 def settled(
@@ -171,3 +178,24 @@ def with_wide_steps(basis: Basis, row_map: RowMap) -> tuple[Basis, list[Callable
         sample = in_order(row_map.source, problem.chains)
         basis = replace(basis, sample=sample, row_map=RowMap(problem.rows, sample, row_map.executor.host))
     return basis, [lambda: brought_near(problem, {**basis.q, **held}, held, basis.row_map).start]
+
+
+def with_absent(basis: Basis, guess: Guess) -> Iterator[Callable[[], Start]]:
+    """Yield starts in which weights that the data hardly ask for are absent, until all else settles.
+
+    A global number 0 or 1 that multiplies a weight begins at 1, to let the data inform the weight. If the probability
+    of these numbers is learnt, it then says that nearly all are 1, and keeps weights near zero. None are yielded
+    without such numbers.
+    """
+    if basis.present:
+        yield from (partial(_with_few_present, basis, guess, least) for least in _LEAST)
+
+
+def _with_few_present(basis: Basis, guess: Guess, least: float) -> Start:
+    """Return globals beside numbers that are 1 only where the data give them so many log-odds."""
+    problem, q, arrays = from_labels(basis, guess)
+    held: dict[Variable, Any] = {}
+    for variable in basis.present:
+        (natural,), (own,) = problem.optima[variable].natural(arrays), own_natural(problem, variable, arrays)
+        held[variable] = PointMass.of(variable, np.where(natural - own > least, 1.0, 0.0))
+    return brought_near(problem, {**q, **held}, held, basis.row_map).start

@@ -229,12 +229,18 @@ def _seen_below(problem: Problem, variable: Variable, rows: Rows) -> Array:
 
 
 def _located_by(problem: Problem, variable: Variable) -> list[Variable]:
-    """Return the observed variables whose mean is this variable; if there are none, those whose mean contains it."""
+    """Return the observed variables whose mean is this variable, or that record it.
+
+    If there are none, those whose mean contains it.
+    """
     leaves = [leaf for leaf in problem.compiled.sources if isinstance(leaf, Variable)]
     direct = [
         leaf
         for leaf in leaves
-        if any(slot.node is variable and slot.role.moves for slot in leaf.slots.values())
+        if any(
+            slot.node is variable and (slot.role.moves or slot.role.is_recorded)
+            for slot in leaf.slots.values()
+        )
     ]
     return direct or [leaf for leaf in leaves if _is_added_alone(variable, leaf)]
 

@@ -1,4 +1,8 @@
-"""Guesses of labels of records whose probabilities are those of a group: all records of a group have one label.
+"""Guesses of labels by what records name on two sides, such as a sender and a receiver, or a person and a question.
+
+If what is on each side has a label, the records of a pair hardly tell them one by one: averages over all questions may
+be the same for all persons. The table of pairs tells both. Other labels are those of the records, with the
+probabilities of a group: all records of a group have one label at first.
 
 In a block model with mixed membership each record has a label of its sender and one of its receiver, drawn with the
 probabilities of these members; in a grade of membership each answer has one, drawn with those of the person. A single
@@ -10,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 
@@ -29,6 +34,10 @@ its probabilities let no other label in."""
 
 _MOST_PAIRS = 4_000_000
 """Cells of the matrix of groups and what else the records name, beyond which nothing is guessed."""
+
+
+_PARTITIONS = 3
+"""Clusterings of either side."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +62,41 @@ class _Side:
     n_groups: int
 
 
+def in_blocks(basis: Basis) -> Iterator[Guess]:
+    """Yield labels of what records name on either side, by clusters of the rows and columns of the table of pairs."""
+    rows, weights = basis.sample.n_rows, basis.sample.row_weights
+    for leaf in basis.problem.bound.observed:
+        named = dict(_named(basis, leaf))
+        found = sampled_values(basis.problem, basis.sample, leaf)
+        if len(named) != 2 or found is None:
+            continue
+        one, other = named
+        (n_one,), (n_other,) = one.shape(basis.problem, rows), other.shape(basis.problem, rows)
+        if n_one * n_other > _MOST_PAIRS:
+            continue
+        # blocks have no higher rank
+        size = min(one.size, other.size)
+        columns = leaf.evened(found[0]).reshape(rows, -1).T
+        pair = named[one], named[other]
+        tables = [points_of_sides(own, weights, pair, (n_one, n_other), size) for own in columns]
+        sides = [np.concatenate(points, axis=1) for points in zip(*tables, strict=True)]
+        for _ in range(_PARTITIONS):
+            yield {
+                gate.variable: gate.known(basis.problem, _partitioned(basis, points, gate.size))
+                for gate, points in zip(named, sides, strict=True)
+            }
+
+
+def _named(basis: Basis, leaf: Variable) -> Iterator[tuple[Gate, AnyArray]]:
+    """Yield the labels of groups that choose for a value, and the group that each record names."""
+    for gate in basis.gates:
+        own = leaf.chosen_by.get(gate.variable)
+        through = None if own is None or gate.factor is not None else own.through
+        groups = None if through is None else basis.sample.columns.get(ColumnKey(through.by.name))
+        if _is_of_records(groups, basis):
+            yield gate, groups.astype(np.intp)
+
+
 def in_groups(basis: Basis) -> Iterator[Guess]:
     """Yield labels of records by clusters of the groups to which the probabilities of the labels belong."""
     for leaf in basis.problem.bound.observed:
@@ -73,6 +117,10 @@ def in_groups(basis: Basis) -> Iterator[Guess]:
             yield from _clustered(basis, column, sides[0], sides[1])
 
 
+def _is_of_records(column: object, basis: Basis) -> TypeGuard[AnyArray]:
+    return isinstance(column, np.ndarray) and column.shape == (basis.sample.n_rows,)
+
+
 def _sides(basis: Basis, variable: Variable, gate: Gate | None) -> Iterator[_Side]:
     """Yield the groups whose probabilities a label of the records has, or that choose for a value by themselves."""
     plate = basis.problem.bound.data_plate
@@ -86,7 +134,7 @@ def _sides(basis: Basis, variable: Variable, gate: Gate | None) -> Iterator[_Sid
     )
     for node, own in named:
         groups = basis.sample.columns.get(ColumnKey(own.by.name))
-        if isinstance(groups, np.ndarray) and groups.shape == (basis.sample.n_rows,):
+        if _is_of_records(groups, basis):
             yield _Side(gate, node, groups.astype(np.intp), basis.problem.bound.sizes[own.plate])
             return
 

@@ -113,3 +113,10 @@ def sampled_values(
         values = np.where(mask.reshape(mask.shape + (1,) * (values.ndim - mask.ndim)), values, np.nan)
     assert bound.data_plate is not None
     return values, (bound.data_plate, *(p for p in leaf.plates if p is not bound.data_plate))
+
+
+def filled(values: Array) -> Array:
+    """Return values with the mean over rows where one is missing; 0 where all are."""
+    seen = ~np.isnan(values)
+    means = np.where(seen, values, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
+    return np.where(seen, values, means)

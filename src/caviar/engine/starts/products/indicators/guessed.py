@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...._typing import Array
-from ....language import Variable
-from ..clustering.kmeans import kmeans
-from .columns import Setting, sampled_values
+from ....._typing import Array
+from .....language import Variable
+from ...clustering.kmeans import kmeans
+from ..columns import Setting, filled, sampled_values
+from .codes import codes_of
 
 _MOST = 3
 """Indicators of a row that are guessed at once: there is a cluster for each combination."""
@@ -18,10 +19,14 @@ _MOST = 3
 def indicators_of(setting: Setting, rng: np.random.Generator) -> Iterator[dict[Variable, Array]]:
     """Yield values of the indicators of the rows, none where there are no such.
 
-    Clusters of the values are ordered along the line on which they differ most, and the indicators count them in binary
-    digits: upwards, and downwards.
+    Where each adds a vector to the values, the first are those of the vectors that fit best. Then clusters of the
+    values are ordered along the line on which they differ most, and the indicators count them in binary digits:
+    upwards, and downwards.
     """
     numbers = _indicators(setting)
+    codes = codes_of(setting, numbers, rng)
+    if codes is not None:
+        yield {number: codes[:, place] for place, number in enumerate(numbers)}
     points = _values_below(setting, numbers)
     if not numbers or len(numbers) > _MOST or points is None:
         return
@@ -60,7 +65,7 @@ def _values_below(setting: Setting, numbers: list[Variable]) -> Array | None:
             columns.append(found[0].reshape(setting.sample.n_rows, -1))
     if not columns:
         return None
-    values = np.concatenate(columns, axis=1)
-    centred = np.nan_to_num(values - np.nanmean(values, axis=0))
+    values = filled(np.concatenate(columns, axis=1))
+    centred = values - values.mean(axis=0)
     spread = centred.std(axis=0)
     return centred / np.where(spread > 0, spread, 1.0)
