@@ -8,6 +8,7 @@ from starts.sets import (
     components,
     factors,
     gated,
+    rates,
     regressions,
     sums,
     together,
@@ -27,6 +28,7 @@ KINDS: dict[str, list[Case]] = {
     "labels together": together.CASES,
     "truncations": truncated.CASES,
     "locations that are multiplied": factors.CASES,
+    "rates of low rank": rates.CASES,
 }
 
 CASES: dict[str, Case] = {case.name: case for cases in KINDS.values() for case in cases}
