@@ -227,13 +227,15 @@ def _starts(basis: Basis, guesses: Sequence[Guess]) -> Iterator[Callable[[], Sta
     """
     for number, guess in enumerate(guesses):
         yield partial(_start, basis, guess)
+        others: tuple[Basis, ...] = ()
         if number < _SCORED:
             others = (*with_scores(basis, guess), *with_followers(basis, guess))
             yield from (partial(start_from, other, dict(guess)) for other in others)
         if not number:
             yield from (partial(start_from, other, dict(guess)) for other in with_indicators(basis))
             yield from with_wide_effects(basis)
-            yield from with_absent(basis, guess)
+            for own in (basis, *others):
+                yield from with_absent(own, guess)
 
 
 def _start(basis: Basis, guess: Guess) -> Start:
