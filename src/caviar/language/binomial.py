@@ -125,6 +125,10 @@ class Binomial(CountAnswer):
         else:
             self._state(name, plates, {**own, "probability": (probability, PROBABILITY)}, dimension=1)
 
+    def unlinked(self, value: Array, known: Mapping[str, Array]) -> Array:
+        """Return log-odds of shares of successes, with half a success and half a failure more."""
+        return np.log(value + 0.5) - np.log(known["trials"] - value + 0.5)
+
     def distribution_given(self, slots: Mapping[str, Any]) -> Any:
         """Return the distribution of the number of successes."""
         probability = np.asarray(slots["probability"], dtype=np.float64)

@@ -201,6 +201,10 @@ class NegativeBinomial(CountAnswer):
         log_mean, size = np.broadcast_arrays(slots["mean"], slots["size"])
         return Overdispersed(log_mean, size)
 
+    def unlinked(self, value: Array, known: Mapping[str, Array]) -> Array:
+        """Return logarithms of counts, with half an event more."""
+        return np.log(value + 0.5)
+
     def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
         """Return mean and variance."""
         if self.mixing is not None:

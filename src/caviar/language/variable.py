@@ -329,6 +329,10 @@ class Variable(Stated):
         """Return values, NaN where missing, on the scale on which clusters of them are about as wide as each other."""
         return value
 
+    def unlinked(self, value: Array, known: Mapping[str, Array]) -> Array:
+        """Return values, NaN where missing, about on the scale of a predictor, given what is :attr:`beside` them."""
+        return value
+
     def problem_with(self, value: AnyArray) -> str:
         """Return what keeps a value off the variable's support, or an empty string."""
         return ""

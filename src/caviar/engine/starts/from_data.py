@@ -231,13 +231,15 @@ def _starts(basis: Basis, guesses: Sequence[Guess]) -> Iterator[Callable[[], Sta
         if not rates or basis.gates:
             # a draw ends lower than guessed rates unless labels say more
             yield partial(_start, basis, guess)
+        others: tuple[Basis, ...] = ()
         if number < _SCORED:
             others = (*rates, *with_scores(basis, guess), *with_followers(basis, guess))
             yield from (partial(start_from, other, dict(guess)) for other in others)
         if not number:
             yield from (partial(start_from, other, dict(guess)) for other in with_indicators(basis))
             yield from with_wide_effects(basis)
-            yield from with_absent(basis, guess)
+            for own in (basis, *others):
+                yield from with_absent(own, guess)
 
 
 def _start(basis: Basis, guess: Guess) -> Start:

@@ -23,11 +23,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from ....language import Bernoulli, Data, Gamma, Indexed, Node, Normal, Predictor, Variable
+from ....language import Bernoulli, Data, Gamma, Indexed, Link, Node, Normal, Predictor, Variable
 from ....language.roles import one_hot
 from ..clustering.partitions import partition
 from ..components.gates import Gate
-from ..products.columns import sampled_values
+from ..products.columns import Setting, values_for_sums
 from .basis import Basis, Guess
 from .beside_groups import labels_beside_groups
 from .points import log_distances, logs
@@ -145,7 +145,8 @@ def _sum_of(leaf: Variable) -> _Sum | None:
     """Return the sum that a leaf has for its mean, or the product for its rate or precision as a sum of logarithms."""
     mean = leaf.stated.get("mean", leaf.stated.get("probability"))
     predictor = getattr(mean, "predictor", mean)
-    if isinstance(leaf, Normal | Bernoulli) and isinstance(predictor, Predictor):
+    is_sum = isinstance(leaf, Normal | Bernoulli) or isinstance(mean, Link)
+    if is_sum and isinstance(predictor, Predictor):
         return _Sum([(addend.coefficient, addend.operands) for addend in predictor.addends])
     product = leaf.stated.get("rate", leaf.stated.get("precision"))
     if isinstance(leaf, Normal | Gamma) and isinstance(product, Predictor) and len(product.addends) == 1:
@@ -162,10 +163,9 @@ def _problem_of(
 
     The groups (n,) are those that are too many to be solved for. None if it is no such sum.
     """
-    found = sampled_values(basis.problem, basis.sample, leaf)
-    if found is None:
+    values = values_for_sums(Setting(basis.problem, basis.sample, {}), leaf)
+    if values is None:
         return None
-    values = found[0].reshape(basis.sample.n_rows, -1)
     if stated.is_of_logs:
         values = logs(values) if isinstance(leaf, Gamma) else log_distances(values, basis.sample.row_weights)
     gates: list[Gate] = []

@@ -120,3 +120,25 @@ def filled(values: Array) -> Array:
     seen = ~np.isnan(values)
     means = np.where(seen, values, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
     return np.where(seen, values, means)
+
+
+def values_for_sums(setting: Setting, leaf: Variable) -> Array | None:
+    """Return the values of a leaf about on the scale of its predictor, (n, d), NaN where missing.
+
+    None where they are not known, or what belongs to them, such as trials, is not.
+    """
+    found = sampled_values(setting.problem, setting.sample, leaf)
+    if found is None:
+        return None
+    values = found[0].reshape(setting.sample.n_rows, -1)
+    beside: dict[str, Array] = {}
+    for name in leaf.beside:
+        node = leaf.slots[name].node
+        if isinstance(node, Data):
+            known = setting.columns_of(node)
+        else:
+            known = setting.problem.bound.values_of(node).reshape(1, -1)
+        if known is None or known.shape[1] not in (1, values.shape[1]):
+            return None
+        beside[name] = known
+    return leaf.unlinked(values, beside)

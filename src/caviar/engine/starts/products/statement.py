@@ -120,10 +120,18 @@ def _products(problem: Problem, leaf: Variable) -> Iterator[Product]:
 
 
 def free_sides(problem: Problem, leaf: Variable, addend: Addend) -> list[Side]:
-    """Return the different hidden locations whose product an addend is; none if anything else is in it."""
-    sides = [_side(problem, leaf, operand) for operand in addend.operands]
+    """Return the different hidden locations whose product an addend is; none if anything else is in it.
+
+    Hidden numbers 0 or 1 that are global are left out: a start has them at 1.
+    """
+    sides = [_side(problem, leaf, own) for own in addend.operands if not _is_present(problem, own)]
     found = [side for side in sides if side is not None and is_free(problem, side.variable)]
     return found if len(found) == len(sides) == len({side.variable for side in found}) else []
+
+
+def _is_present(problem: Problem, operand: Any) -> bool:
+    node: Node = operand.node if isinstance(operand, Indexed) else operand
+    return isinstance(node, Variable) and node.is_zero_or_one and node in problem.order
 
 
 def _side(problem: Problem, leaf: Variable, operand: Any) -> Side | None:
