@@ -31,10 +31,10 @@ def test_slopes_of_two_kinds_are_found(trials, has_order, seed):
         level, slope = level + 2.5, slope / 2
     eta = level[labels] + slope[labels] * x
     a, b = cv.Normal("a", 0, 0.1, plates=KIND), cv.Normal("b", 0, 0.1, plates=KIND)
-    predictor, data = a[z] + b[z] * cv.Data("x", plates=ROW), {"x": x}
+    predictor, data = a[z] + b[z] * cv.Data("x", plates=ROW), dict[str, np.ndarray](x=x)
     if trials is None:
         leaf = cv.NegativeBinomial("y", cv.exp(predictor), 20.0, plates=ROW)
-        data["y"] = rng.negative_binomial(20, 20 / (20 + np.exp(eta)))
+        data |= {"y": rng.negative_binomial(20, 20 / (20 + np.exp(eta)))}
     else:
         n = np.full(250, 15) if trials == "known" else rng.integers(8, 20, size=250)
         stated = 15 if trials == "known" else cv.Data("n", plates=ROW)

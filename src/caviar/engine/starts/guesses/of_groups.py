@@ -35,7 +35,6 @@ its probabilities let no other label in."""
 _MOST_PAIRS = 4_000_000
 """Cells of the matrix of groups and what else the records name, beyond which nothing is guessed."""
 
-
 _PARTITIONS = 3
 """Clusterings of either side."""
 
@@ -72,11 +71,11 @@ def in_blocks(basis: Basis) -> Iterator[Guess]:
             continue
         one, other = named
         (n_one,), (n_other,) = one.shape(basis.problem, rows), other.shape(basis.problem, rows)
-        if n_one * n_other > _MOST_PAIRS:
+        columns = leaf.evened(found[0]).reshape(rows, -1).T
+        if n_one * n_other * len(columns) > _MOST_PAIRS:
             continue
         # blocks have no higher rank
         size = min(one.size, other.size)
-        columns = leaf.evened(found[0]).reshape(rows, -1).T
         pair = named[one], named[other]
         tables = [points_of_sides(own, weights, pair, (n_one, n_other), size) for own in columns]
         sides = [np.concatenate(points, axis=1) for points in zip(*tables, strict=True)]
