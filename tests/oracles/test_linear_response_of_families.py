@@ -173,7 +173,7 @@ def _gated() -> Stated:
     return cv.Model(cv.Normal("y", u + v, 1.0, plates=OBS)), {
         "x0": _X[:, 0],
         "x1": _X[:, 1],
-        "y": 0.35 * _X @ [1.0, -1.0] + _NOISE,
+        "y": 0.5 * _X @ [1.0, -1.0] + _NOISE,
     }
 
 

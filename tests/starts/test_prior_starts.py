@@ -32,7 +32,7 @@ def series() -> dict[str, np.ndarray]:
 
 
 def test_a_product_that_has_not_left_zero_is_told(series):
-    with pytest.warns(cv.CaviarWarning, match="'C' is still 0: their product explains nothing"):
+    with pytest.warns(cv.CaviarWarning, match="'C' is still 0: the product explains nothing"):
         unmoved = _state_space().fit(series, init="prior")
     assert np.abs(unmoved["C"].mean).max() < 1e-6
     assert _state_space().fit(series).elbo > unmoved.elbo + 100

@@ -9,14 +9,7 @@ from numpy.typing import ArrayLike
 from caviar._typing import Array, Statistics
 from caviar.families._base import LOG_TWO_PI, ExponentialFamily, Seed, Size, as_value, draw_shape
 from caviar.families._marginals import Ends, Marginals, normal_marginals
-from caviar.families._parameters import (
-    FEW,
-    all_finite,
-    all_positive,
-    read_parameters,
-    refuse_improper,
-    require,
-)
+from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.families._transforms import Transform, Unconstrained
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import ratio_excess
@@ -67,13 +60,9 @@ class Normal(ExponentialFamily):
         """Return the distributions with natural parameters (precision * mean, -precision / 2)."""
         linear, quadratic = natural
         precision = -2.0 * quadratic
-        is_few = precision.size <= FEW
-        if not (is_few and all_positive(precision) and all_finite(linear + precision)):
-            good = (precision > 0) & np.isfinite(linear + precision)
-            if not np.logical_and.reduce(good, axis=None):
-                refuse_improper(
-                    "Normal", good, "the precision must be positive and finite, and the mean finite"
-                )
+        good = (precision > 0) & np.isfinite(linear + precision)
+        if not np.logical_and.reduce(good, axis=None):
+            refuse_improper("Normal", good, "the precision must be positive and finite, and the mean finite")
         mean = linear / precision
         if precision.shape != mean.shape:
             precision = np.broadcast_to(precision, mean.shape)

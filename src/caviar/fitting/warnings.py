@@ -65,7 +65,7 @@ def warn_about(
             ConvergenceWarning,
             stacklevel=_CALLER,
         )
-    if at_priors and settings.max_iter:
+    if at_priors and best.status is Status.CONVERGED:
         _warn_of_unmoved(best)
     _warn_about_digits(best)
     for node in best.problem.bound.nodes:
@@ -113,23 +113,25 @@ def _warn_of_failures(ends: Ends, *, at_priors: bool) -> None:
 
 
 def _warn_of_unmoved(best: Result) -> None:
-    """Warn where a fit that began at the priors ended with a product of hidden locations that is 0 everywhere.
+    """Warn where a fit that began at the priors has converged with a product of hidden locations that is 0 everywhere.
 
-    At priors of mean 0 neither of them has a reason to move.
+    At priors of mean 0 neither of them has a reason to move. A location that a number 0 or 1 leaves out may be at 0.
     """
-    bound = best.problem.bound
+    bound, found = best.problem.bound, []
     for several in multiplied_together(bound.nodes, set(bound.latent)):
         at_zero = [own.name for own in several if own in best.q and _is_at_zero(best.q[own])]
-        if at_zero:
-            others = [own.name for own in several if own.name not in at_zero]
-            told = " and ".join(f"'{name}'" for name in at_zero + others)
-            warnings.warn(
-                f"init='prior' began where the means of {told} are 0, so that none of them had a reason to move, and "
-                f"'{at_zero[0]}' is still 0: their product explains nothing. init='auto' begins at a guess from the "
-                f"data; a mapping gives values to begin with.",
-                CaviarWarning,
-                stacklevel=_CALLER + 1,
-            )
+        if at_zero and not any(own.is_zero_or_one for own in several):
+            found.append((at_zero[0], " and ".join(f"'{own.name}'" for own in several)))
+    if found:
+        (name, both), others = found[0], len(found) - 1
+        more = f" (and {others} other product{'s' * (others > 1)})" if others else ""
+        warnings.warn(
+            f"init='prior' began where the product of {both} is 0, so that neither had a reason to move, and '{name}' "
+            f"is still 0: the product explains nothing{more}. init='auto' begins at a guess from the data; a mapping "
+            f"gives values to begin with.",
+            CaviarWarning,
+            stacklevel=_CALLER + 1,
+        )
 
 
 def _is_at_zero(factor: Any) -> bool:
