@@ -42,6 +42,9 @@ _EACH, _STEP = 6, 1.5
 _DENSE = 0.05
 """Share of the counts that are not zero from which on they are an array."""
 
+_SAME = 1e-6
+"""Share of a bound by which ends may differ that count as the same."""
+
 _SWEEPS = 50
 """Iterations of the ascent that follow."""
 
@@ -144,11 +147,14 @@ def factors_of_counts(
     n_draws
         Draws to begin from, at the most; of large tables there are fewer.
     """
-    ends = (
-        _settled(counts, priors, _padded(_climbed(counts, rank, rng), size, priors))
-        for rank in _ranks(counts, size, n_draws)
-    )
-    best, _ = max(ends, key=lambda end: end[1])
+    best: tuple[GammaFactor, GammaFactor] | None = None
+    highest = -np.inf
+    for rank in _ranks(counts, size, n_draws):
+        found, bound = _settled(counts, priors, _padded(_climbed(counts, rank, rng), size, priors))
+        # many ascents end at the same place, with components in another order: the first of these is kept
+        if best is None or bound > highest + _SAME * abs(highest):
+            best, highest = found, bound
+    assert best is not None
     return best
 
 
