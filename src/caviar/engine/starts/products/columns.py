@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ...._typing import AnyArray, Array
-from ....language import Data, Plate, Variable
+from ....language import Data, Node, Plate, Variable
 from ...ascent.problem import Problem
 from ...design.keys import ColumnKey
 from ...rows.subsample import Sample
@@ -45,9 +45,9 @@ class Setting:
         """Whether a variable is repeated over the rows."""
         return self.problem.bound.is_local(variable)
 
-    def plates_of(self, variable: Variable) -> list[Plate]:
-        """Return the plates of a variable, that of the rows first."""
-        return sorted(variable.plates, key=lambda plate: plate is not self.problem.bound.data_plate)
+    def plates_of(self, node: Node) -> list[Plate]:
+        """Return the plates of a node, that of the rows first."""
+        return sorted(node.plates, key=lambda plate: plate is not self.problem.bound.data_plate)
 
     def sizes_of(self, variable: Variable) -> tuple[int, ...]:
         """Return the numbers of repetitions of a variable along its plates, that of the rows first."""

@@ -147,19 +147,19 @@ def _exposure(
 
     Hidden ones count as 1: what multiplies them takes their part at first.
     """
-    found = np.full((1,) * len(shape), addend.coefficient)
+    bound, found = setting.problem.bound, np.full((1,) * len(shape), addend.coefficient)
     for node in addend.numbers:
         if isinstance(node, Indexed):
             return None
         if not isinstance(node, Data | Constant):
             continue
-        own = setting.columns_of(node) if isinstance(node, Data) else None
-        axes = [plate for plate in plates if plate in node.plates]
-        values = setting.problem.bound.values_of(node) if own is None else own
+        axes, stated = [plate for plate in plates if plate in node.plates], list(node.plates)
+        if isinstance(node, Data) and bound.data_plate in stated:
+            values, stated = setting.columns_of(node), setting.plates_of(node)
+        else:
+            values = bound.values_of(node)
         sizes = [size for plate, size in zip(plates, shape, strict=True) if plate in axes]
-        if len(axes) < len(node.plates) or axes[1:] != [p for p in node.plates if p is not axes[0]]:
-            return None
-        if np.size(values) != np.prod(sizes, dtype=int):
+        if values is None or axes != stated or np.size(values) != math.prod(sizes):
             return None
         lengths = [size if plate in axes else 1 for plate, size in zip(plates, shape, strict=True)]
         found = found * np.reshape(values, lengths)
