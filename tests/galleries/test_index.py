@@ -120,6 +120,9 @@ ROWS = {
         "Dirichlet-multinomial, beta-binomial": "literature::dirichlet_multinomial literature::beta_binomial",
         "pump failures": "literature::pump_failures",
         "zero-inflated Poisson": "literature::zero_inflated_poisson",
+        "mixtures of experts; occupancy": "oracles/hidden_broken_sticks::"
+        "the_bound_is_that_by_hand_and_below_quadrature "
+        "oracles/hidden_broken_sticks::use_of_sites_has_the_moments_of_the_exact_posterior",
         "frailty, Weibull of known shape": "literature::frailty literature::weibull_lifetimes_of_known_shape",
         "two-parameter item response": "literature::two_parameter_item_response",
         "Bradley and Terry": "literature::bradley_terry",

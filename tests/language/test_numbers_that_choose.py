@@ -52,10 +52,16 @@ def test_a_beta(plates):
 
 
 def test_an_answer_behind_a_link():
-    """It is observed, so that its values are known labels."""
+    """Observed, its values are known labels; hidden, it is a label behind a stick that is broken."""
     answer = cv.Bernoulli("b", cv.logistic(cv.Normal("w", 0.0, 1.0)), plates=OBS)
-    label = eval(stated_in(answer), {"obs": OBS, "Data": cv.Data})
+    known, hidden = re.findall(r"(?:Categorical|Data)\(.*?plates=obs\)", stated_in(answer))
+    label = eval(known, {"obs": OBS, "Data": cv.Data})
     level = cv.Normal("level", 0.0, 1.0, plates=KIND)
     model = cv.Model(answer, cv.Normal("y", level[label], 1.0, plates=OBS))
     posterior = model.fit({"b": EARLIER[:3], "b_label": EARLIER[:3], "y": Y})
     assert_allclose(posterior["level"].mean, [Y[1] / 2, (Y[0] + Y[2]) / 3], rtol=1e-9)
+    eta = cv.Normal("eta", 0.0, 1.0, plates=cv.Plate("question", 1))
+    label = eval(
+        hidden, {"obs": OBS, "eta": eta, "Categorical": cv.Categorical, "stick_breaking": cv.stick_breaking}
+    )
+    assert cv.Model(cv.Normal("y", level[label], 1.0, plates=OBS)).fit({"y": Y}).converged

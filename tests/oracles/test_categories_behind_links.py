@@ -152,7 +152,7 @@ def test_tangents_have_the_gradient_and_the_curvature_of_their_log_partition() -
 def test_statements_that_leave_open_what_is_meant_are_refused() -> None:
     a, b = cv.Normal("a", 0, 1), cv.Normal("b", 0, 1, plates=cv.Plate("category", 3))
     other = cv.Normal("other", 0, 1, plates=cv.Plate("more", 2))
-    y = cv.Categorical("y", cv.stick_breaking(other), plates=OBS)
+    y = cv.Categorical("y", cv.ordered(a, [-1.0, 1.0]), plates=OBS)
     for state, message in (
         (
             lambda: cv.Categorical("y", cv.softmax(a), plates=OBS),
@@ -160,7 +160,7 @@ def test_statements_that_leave_open_what_is_meant_are_refused() -> None:
         ),
         (lambda: cv.Categorical("y", cv.softmax(b + other), plates=OBS), "it has 'category', 'more'"),
         (lambda: cv.softmax([0.2, 0.8]), "give them to the Categorical itself"),
-        (lambda: cv.Bernoulli("y", cv.softmax(b)), "is the probabilities of an observed Categorical"),
+        (lambda: cv.Bernoulli("y", cv.softmax(b)), "is the probabilities of a Categorical"),
         (lambda: cv.Categorical("y", cv.logistic(a)), "takes no link"),
         (
             lambda: cv.Normal("x", b[y], 1, plates=OBS),

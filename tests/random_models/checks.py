@@ -91,9 +91,9 @@ def _estimate_of_observed(
     }
     # what an answer brings has no density where the answer is missing
     brought = {
-        v.name: gaps[v.answer.name] | unseen.get(v.name, False)
+        v.name: gaps.get(v.answer.name, False) | unseen.get(v.name, False)
         for v in variables.values()
-        if "answer" in vars(v)
+        if "answer" in vars(v) and (v.answer.name in gaps or v.name in unseen)
     }
     left_out = {**gaps, **unseen, **brought}
     counted = {name: ~gap for name, gap in left_out.items() if not variables[name].summed}

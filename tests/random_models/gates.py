@@ -29,6 +29,7 @@ _GATES = (
     "kinds of chains",
     "states",
     "states and chain",
+    "experts",
 )
 _PLAIN = ("none", "Categorical", "labels", "two", "nested", "chain", "global")
 _ALONG = ("chain", "two chains", "kinds of chains", "states", "states and chain")
@@ -75,9 +76,26 @@ def state_gates(writer: Writer) -> tuple[str, ...]:
         return ("z",)
     if kind == "cell":
         return _of_cells(writer, component)
+    if kind == "experts":
+        return _of_experts(writer, component)
     if kind in ("Categorical", "two", "nested", "label and known"):
         return _of_rows(writer, kind, component)
     return ()
+
+
+def _of_experts(writer: Writer, component: cv.Plate) -> tuple[str, ...]:
+    """State a label of each row that depends on columns, by sticks that are broken or by a softmax."""
+    writer.has_predictor, rows, size = True, (writer.obs,), component.size or 1
+    link = writer.pick("experts/link", (cv.stick_breaking, cv.softmax))
+    if link is cv.stick_breaking and size == 1:
+        size = 2
+        component = writer.plate("experts", size)
+    question = writer.plate("question", size - 1 if link is cv.stick_breaking else size)
+    weights = cv.MultivariateNormal(writer.rename("gating"), np.zeros(2), np.eye(2), plates=question)
+    x = writer.known("gating.x", "covariate", rows, 2)
+    z = cv.Categorical(writer.rename("z"), link(cv.dot(x, weights), along=question), plates=rows)
+    writer.gates.append((z, component))
+    return ("z",)
 
 
 def _of_cells(writer: Writer, component: cv.Plate) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from .positive import Gamma, Wishart
 from .potential import Potential
 from .simplex import Beta, Dirichlet, StickBreaking
 from .slots import Slot
-from .softmax import softmax, stick_breaking
+from .softmax import StickBreakingLogits, softmax, stick_breaking
 from .sparse_vectors import SingleEffect, SparseVector, SpikeSlab
 from .terms import (
     Axis,
@@ -84,6 +84,7 @@ __all__ = [
     "SparseVector",
     "SpikeSlab",
     "StickBreaking",
+    "StickBreakingLogits",
     "Term",
     "Thresholds",
     "TruncatedNormal",

@@ -161,11 +161,13 @@ class PredictorAlong(Predictor):
     ----------
     along
         The plate.
+    letter
+        Of the owner's axis that it becomes.
     """
 
-    def __init__(self, addends: tuple[Addend, ...], along: Any) -> None:
+    def __init__(self, addends: tuple[Addend, ...], along: Any, letter: str = "k") -> None:
         super().__init__(addends)
-        self.along = along
+        self.along, self.letter = along, letter
 
 
 def _entry_plates(operand: Any) -> tuple[Any, ...]:

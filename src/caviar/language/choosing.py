@@ -16,8 +16,11 @@ __all__ = ["choosing"]
 def choosing(name: str, plates: tuple[Plate, ...], probability: Any) -> str:
     """Return what says the same as a number with this probability of a 1, and can index a plate."""
     if isinstance(probability, LinkOfProbability):
-        # it is observed
-        return f"its values as known labels: Data('{name}_label'{_repeated(plates)})"
+        return (
+            f"its values as known labels, Data('{name}_label'{_repeated(plates)}), or where these are hidden "
+            f"Categorical('{name}', stick_breaking(eta){_repeated(plates)}), whose category 0 has the probability "
+            f"logistic(eta), with effects eta on Plate('question', 1)"
+        )
     return (
         "an equivalent Categorical of two categories: "
         f"Categorical('{name}', {_probabilities(probability)}{_repeated(plates)})"

@@ -17,7 +17,7 @@ from ..families._by_moments import BINARY, COUNTS
 from ..numerics.gamma_function import stirling_remainder
 from .algebra import LinkOfProbability
 from .choosing import choosing
-from .constants import as_known
+from .constants import Constant, as_known
 from .counts import CountAnswer, no_counts
 from .expectations import OF_ANSWERS
 from .expected_slots import ExpectedSlots
@@ -25,10 +25,10 @@ from .links import Answer
 from .nodes import Expression, Label
 from .ordinal import Ordered, state_ordered
 from .plates import Plates
-from .roles import LOCATION, PROBABILITIES, PROBABILITY, one_hot
+from .roles import LOCATION, PROBABILITIES, PROBABILITY, ROW_OF_TABLE, one_hot
 from .softmax import LinkOfClasses
 from .tallies import Tallies
-from .templates import template
+from .templates import Density, template
 from .variable import Variable
 
 
@@ -38,8 +38,8 @@ class Categorical(Answer, Label):
     .. math:: \log \mathrm{Cat}(z \mid p) = \sum_k [z = k] \log p_k
 
     A Categorical can index a plate: ``mean[z]``. With a link, :func:`softmax` or :func:`stick_breaking` of predictors,
-    it adds hidden variables to the model and must be observed; with :func:`softmax` it may also be hidden, as in a
-    correlated topic model.
+    it adds hidden variables to the model. It may be observed, or hidden, as the expert of a row, or the topic of a word
+    in a correlated topic model.
 
     Parameters
     ----------
@@ -75,17 +75,33 @@ class Categorical(Answer, Label):
         self._identify(name, plates)
         link = link.within(self)
         self.hidden = link.hidden_of(self)
+        self._state_predictors(link, self.hidden.term)
+
+    def _state_predictors(self, link: LinkOfClasses, density: Density) -> None:
+        """Take a link that is settled, with what it adds to the log density."""
+        assert self.hidden is not None
         arguments: dict[str, Any] = {
             "probabilities": (link.predictor, LOCATION),
             "hidden": (self.hidden, self.hidden.role),
         }
         plate: Any = link.along
         # a hidden number for each predictor, or a vector of them
-        along = {"hidden": plate} if plate in self.hidden.plates else None
+        along = {"hidden": plate} if plate in self.hidden.plates else {}
+        used = {factor.slot for summand in density for factor in summand.factors}
+        for slot, table in link.tables().items():
+            if slot in used:
+                known = Constant.of_known(f"{self.name}.{slot}", table, (plate,))
+                arguments[slot], along[slot] = (known, ROW_OF_TABLE), plate
         dimension = plate.size + link.more
-        self._state(name, plates, arguments, density=self.hidden.term, dimension=dimension, along=along)
+        self._state(self.name, self.plates, arguments, density=density, dimension=dimension, along=along)
         self.stated = {"probabilities": link}
         self.is_bound = link.is_bound
+
+    def settle_as_parent(self) -> None:
+        """Take the log density that is linear in the hidden label."""
+        link = self.stated.get("probabilities")
+        if isinstance(link, LinkOfClasses) and self.hidden is not None and self.hidden.term_of_parent:
+            self._state_predictors(link, self.hidden.term_of_parent)
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -93,7 +109,7 @@ class Categorical(Answer, Label):
         return {slot: own for slot, own in self.stated.items() if slot != "thresholds"}
 
     linked = "probabilities"
-    without_link = "Dirichlet, or a softmax(...), whose bound is linear in a hidden label, too"
+    without_link = "Dirichlet, a softmax(...) or a stick_breaking(...)"
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.Categorical:
         """Return the Categorical with these probabilities; of a link they are given by their logarithms."""
@@ -121,7 +137,7 @@ class Categorical(Answer, Label):
                 "first": one[..., 0],
                 "last": one[..., -1],
             }[name]
-        size = self.letter_sizes["k"]
+        size = self.letter_sizes["j"]
         if name == "asked":
             return (np.asarray(value)[..., None] >= np.arange(size)).astype(np.float64)
         return one_hot(self.dimension or 0, value)[..., :size]

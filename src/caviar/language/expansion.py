@@ -266,12 +266,12 @@ class _LocationSum:
 
 
 class _SumAlong(_LocationSum):
-    """A sum for each repetition along a plate, which becomes the axis k of the owner."""
+    """A sum for each repetition along a plate, which becomes an axis of the owner."""
 
     def __init__(self, owner: Stated, name: str, predictor: PredictorAlong, letters: Iterator[str]) -> None:
         super().__init__(owner, name, predictor, letters)
-        plate = predictor.along
-        self.letter_sizes["k"] = plate.size
+        plate, self._letter = predictor.along, predictor.letter
+        self.letter_sizes[self._letter] = plate.size
         for key, slot in self.slots.items():
             if plate in slot.node.plates:
                 self.slots[key] = replace(slot, along=plate)
@@ -283,7 +283,7 @@ class _SumAlong(_LocationSum):
 
     def _along(self, factor: Factor) -> Factor:
         slot = self.slots[factor.slot]
-        return factor if slot.along is None else factor._replace(letters=f"k{factor.letters}")
+        return factor if slot.along is None else factor._replace(letters=f"{self._letter}{factor.letters}")
 
 
 _OF_OWNER = ("owner", "owner")

@@ -1,4 +1,4 @@
-"""Families of the factors of a model: those of its variables, or tabulated ones if terms need other functions."""
+"""What a model makes of its variables: tabulated factors if terms need other functions, and other terms of parents."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from ..families._scalar_functions import Function
 from . import roles
+from .links import Answer
 from .nodes import Node
 from .roles import Role
 from .terms import nodes_above, terms_of
@@ -18,8 +19,8 @@ def with_factors(leaves: tuple[Variable, ...]) -> tuple[tuple[Variable, ...], tu
     """Return the leaves and all nodes of a model whose variables have the families of their factors.
 
     If each factor has the family of its variable, these are the given ones. If a scalar needs a tabulated factor, for
-    functions that its family lacks, they are copies, with copies of all variables above them, because the functions
-    depend on the model and the scalar may be part of other models.
+    functions that its family lacks, or an answer behind a link has other terms where something depends on it, they are
+    copies, with copies of all variables above them, because that depends on the model, and they may be part of others.
 
     Raises
     ------
@@ -27,8 +28,8 @@ def with_factors(leaves: tuple[Variable, ...]) -> tuple[tuple[Variable, ...], tu
         If such a scalar cannot have a tabulated factor.
     """
     nodes = nodes_above(leaves)
-    asked = _functions_asked(nodes)
-    if not asked:
+    asked, parents = _functions_asked(nodes), _answers_with_children(nodes)
+    if not asked and not parents:
         return leaves, tuple(nodes)
     own = deepcopy(leaves, {id(shared): shared for shared in _shared(nodes)})
     nodes = nodes_above(own)
@@ -36,7 +37,19 @@ def with_factors(leaves: tuple[Variable, ...]) -> tuple[tuple[Variable, ...], tu
         if node.name in asked and isinstance(node, Variable):
             functions = asked[node.name]
             node.settle(tuple(functions[name] for name in sorted(functions)))
-    return own, tuple(nodes)
+        if node.name in parents and isinstance(node, Answer):
+            node.settle_as_parent()
+    return own, tuple(nodes_above(own) if parents else nodes)
+
+
+def _answers_with_children(nodes: Sequence[Node]) -> set[str]:
+    """Return the answers behind links on which others depend, and whose terms are other ones then."""
+    found = set()
+    for node in nodes:
+        for parent in node.parents if isinstance(node, Variable) else ():
+            if isinstance(parent, Answer) and parent.hidden is not None and parent.hidden.term_of_parent:
+                found.add(parent.name)
+    return found
 
 
 def _functions_asked(nodes: Sequence[Node]) -> Mapping[str, dict[str, Function]]:

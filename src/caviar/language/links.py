@@ -323,6 +323,9 @@ class Answer(Variable):
                 f"{self.without_link}."
             )
 
+    def settle_as_parent(self) -> None:
+        """Take the log density that it has where something depends on it."""
+
     linked: ClassVar[str] = "probability"
     """The slot that a link may be in."""
     without_link: ClassVar[str] = "Beta"
@@ -354,6 +357,9 @@ class Hidden(Variable):
 
     term: ClassVar[Density]
     """What the log joint density of answer and hidden number has besides the prior of the latter."""
+
+    term_of_parent: ClassVar[Density] = ()
+    """The same where something depends on the answer, if it is another one then: linear in a hidden answer."""
 
     def __init__(self, answer: Answer, link: Link) -> None:
         self.answer = answer

@@ -370,6 +370,7 @@ WEIGHTS_OF_PARTS = Role(
     is_apart=True,
 )
 SELECTOR = Role("selector", 3, {"x": _identity}, is_apart=True)
+ROW_OF_TABLE = Role("row_of_table", 1, {"x": _identity}, is_apart=True)
 CONCENTRATION = Role(
     "concentration",
     1,

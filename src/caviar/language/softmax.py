@@ -44,10 +44,13 @@ class LinkOfClasses(Link):
 
     along: Plate | None = None
 
-    belongs = "is the probabilities of an observed Categorical, as in Categorical('y', {})"
+    belongs = "is the probabilities of a Categorical, as in Categorical('y', {})"
 
     more: ClassVar[int] = 0
     """Categories beyond the number of predictors."""
+
+    letter: ClassVar[str] = "k"
+    """Of the axis of the predictors: that of the categories where there is one for each."""
 
     @abstractmethod
     def expected(self, mean: Array, variance: Array) -> Array:
@@ -59,6 +62,10 @@ class LinkOfClasses(Link):
     @abstractmethod
     def hidden_of(self, answer: Answer) -> Hidden:
         """Return the hidden variable that it gives to a Categorical."""
+
+    def tables(self) -> Mapping[str, Array]:
+        """Return by slot the known tables that densities have, of predictors by categories."""
+        return {}
 
     def within(self, owner: Node) -> LinkOfClasses:
         """Return the link in a slot of ``owner``, with its plate and all indices settled.
@@ -76,7 +83,7 @@ class LinkOfClasses(Link):
         beside = Node()
         beside.name, beside.plates = owner.name, (*owner.plates, along)
         addends = tuple(_placed(addend, beside) for addend in self.predictor.addends)
-        return type(self)(PredictorAlong(addends, along), along)
+        return type(self)(PredictorAlong(addends, along, self.letter), along)
 
 
 def _placed(addend: Addend, owner: Node) -> Addend:
@@ -139,9 +146,17 @@ class StickBreakingLogits(LinkOfClasses):
     r"""The probabilities of sticks that are broken at logistic functions of predictors; see :func:`stick_breaking`."""
 
     more = 1
+    letter = "j"
 
     def hidden_of(self, answer: Answer) -> Hidden:
         return PolyaGammaOfQuestions(answer, self)
+
+    def tables(self) -> Mapping[str, Array]:
+        """Return which questions each category was asked, and the answer to each, 1/2 or -1/2, of those."""
+        assert self.along is not None
+        size = self.along.size or 0
+        asked = np.tri(size + 1, size).T
+        return {"asked": asked, "answered": np.eye(size, size + 1) - 0.5 * asked}
 
     def natural(self, predictor: AnyArray) -> AnyArray:
         ones = np.zeros((*predictor.shape[:-1], 1))
@@ -159,7 +174,7 @@ class StickBreakingLogits(LinkOfClasses):
 
 
 def softmax(predictor: Any, *, along: Plate | None = None) -> Softmax:
-    r"""Return the probabilities :math:`e^{\eta_k} / \sum_j e^{\eta_j}` of an observed Categorical.
+    r"""Return the probabilities :math:`e^{\eta_k} / \sum_j e^{\eta_j}` of a Categorical, observed or hidden.
 
     The expectation of the normaliser has no closed form, so the ELBO uses a quadratic bound and is further below the
     evidence than with :func:`stick_breaking`. The means are the mode of the posterior density, and the standard
@@ -197,13 +212,15 @@ def softmax(predictor: Any, *, along: Plate | None = None) -> Softmax:
 
 
 def stick_breaking(predictor: Any, *, along: Plate | None = None) -> StickBreakingLogits:
-    r"""Return probabilities by stick-breaking with logistic functions, for an observed Categorical.
+    r"""Return probabilities by stick-breaking with logistic functions, for a Categorical, observed or hidden.
 
     .. math:: p_k = \sigma(\eta_k) \prod_{j<k} (1 - \sigma(\eta_j)), \quad k < K; \qquad
               p_K = \prod_{j<K} (1 - \sigma(\eta_j))
 
     This differs from the softmax: the order of the categories matters, as in a sequence of binary choices. It adds a
-    Polya-Gamma variable to the model for each choice that was made.
+    Polya-Gamma variable to the model for each choice that was made. A hidden label may depend on columns of its row in
+    this way, as the expert of a mixture of experts, or whether a site is used. Two categories are a logistic regression
+    of hidden answers, where category 0 has the probability :math:`\sigma(\eta_1)`.
 
     Parameters
     ----------
@@ -220,7 +237,9 @@ def stick_breaking(predictor: Any, *, along: Plate | None = None) -> StickBreaki
     Notes
     -----
     Linderman, Johnson and Adams (2015), "Dependent multinomial models made easy: stick-breaking with the Polya-Gamma
-    augmentation".
+    augmentation". Of hidden labels, Ren, Du, Carin and Dunson (2011), "Logistic stick-breaking process": a choice
+    counts in the bound of Jaakkola and Jordan (2000) as far as it is made, :math:`\mathrm{E}[z \ge k]`. Fits from the
+    data try the clusters in several orders.
 
     Examples
     --------
@@ -275,12 +294,20 @@ class PolyaGammaOfQuestions(Hidden):
     role: ClassVar[Role] = AUGMENTING_SUM
     density = template()
     term: ClassVar[Density] = template(
-        (1, "self.chosen[k] probabilities.x[k]"),
-        (-1 / 2, "self.asked[k] probabilities.x[k]"),
-        (-1 / 2, "self.asked[k] hidden.x[k] probabilities.xx[k]"),
-        (1, "self.asked[k] hidden.relative_entropy[k]"),
-        (-_LOG_2, "self.asked[k]"),
+        (1, "self.chosen[j] probabilities.x[j]"),
+        (-1 / 2, "self.asked[j] probabilities.x[j]"),
+        (-1 / 2, "self.asked[j] hidden.x[j] probabilities.xx[j]"),
+        (1, "self.asked[j] hidden.relative_entropy[j]"),
+        (-_LOG_2, "self.asked[j]"),
     )
+    # the same by a label that is one-hot
+    term_of_parent: ClassVar[Density] = template(
+        (1, "self.x[k] answered.x[jk] probabilities.x[j]"),
+        (-1 / 2, "self.x[k] asked.x[jk] hidden.x[j] probabilities.xx[j]"),
+        (1, "self.x[k] asked.x[jk] hidden.relative_entropy[j]"),
+        (-_LOG_2, "self.x[k] asked.x[jk]"),
+    )
+    lets_answer_be_hidden = True
 
     def __init__(self, answer: Answer, link: StickBreakingLogits) -> None:
         self.answer = answer

@@ -37,12 +37,21 @@ _LEVEL, _OFF = 0.9, 0.02
 _SHOWN_DRAWS, _FEWEST_SHOWN = 4_000, 1_000
 """Weighted draws that are shown, at most and at least."""
 
+_NO_MEAN, _SURELY = 1.0, 2.0
+"""Shape of the tail of weights from which on they have no mean, and by how many standard errors it is beyond that where
+draws tell nothing, neither what is right nor what is wrong."""
+
 _MOST_APART = 250
 """Draws of a round that may be weighed one after another: about a second in all."""
 
 _FEW_DRAWS = (
     "They are in doubt: their 90% intervals contain too few or too many weighted draws. "
     "posterior.importance_sample(data) has better ones."
+)
+
+_UNCHECKED = (
+    "They could not be checked: of the weighted draws that would, a few have all of the weight, as with a prior that "
+    "has most of its mass at an edge. State what is known as known, or sample instead."
 )
 
 _NO_ROWS = 0.01
@@ -168,6 +177,8 @@ def drawn_if_better(posterior: Any, pending: Any, response: Any, shown: Widths) 
         return shown
     if not _is_off(sample, posterior, shown, errors=1.0):
         return shown
+    if sample.pareto_k - _SURELY * sample.pareto_k_error > _NO_MEAN:
+        return shown if shown.doubt else shown.doubted(_UNCHECKED)
     if len(sample.weights) < _FEWEST_SHOWN:
         return shown if shown.doubt else shown.doubted(_FEW_DRAWS)
     # of the prior of an empty component poor weights tell too little

@@ -23,8 +23,8 @@ def differs_in_weights(problem: Problem, gate: Gate) -> bool:
     if gate.variable.summed:
         return differs_in_steps(problem, gate)
     if "probabilities" not in gate.variable.slots:
-        # a predictor for each category, whose effects have separate priors
-        return False
+        # predictors, whose effects have separate priors; those of sticks have a place in a sequence, too
+        return gate.is_asked_in_turn
     node = gate.variable.slots["probabilities"].node
     if isinstance(node, StickBreaking):
         return True

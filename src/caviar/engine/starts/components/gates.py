@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...._typing import AnyArray
-from ....language import Axis, Label, Node, Plate, Variable
+from ....language import Axis, Label, Node, Plate, StickBreakingLogits, Variable
 from ...ascent.problem import Problem
 from ...local.chains.chain import ChainFactor
 from ...local.local_factor import LocalFactor
@@ -56,6 +56,11 @@ class Gate:
     def has_known_labels(self) -> bool:
         """Whether some of its labels may have come with the data."""
         return self.factor is not None and self.variable in self.factor.labelled
+
+    @property
+    def is_asked_in_turn(self) -> bool:
+        """Whether its categories answer questions that are asked one after another, so that their order matters."""
+        return isinstance(self.variable.stated.get("probabilities"), StickBreakingLogits)
 
     def shape(self, problem: Problem, n_rows: int) -> tuple[int, ...]:
         """Return the shape of its labels, rows first, for a number of rows."""

@@ -15,7 +15,8 @@ prior by its mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,9 @@ _MOST_LOST = 10.0
 """Nats that an exchange of two clusters may lose at first."""
 
 _MOST_EXCHANGES = 3
+_ALL_SEQUENCES = 4
+"""Categories of which all sequences are tried."""
+
 _NOTHING = 1e-6
 """Nats below which an exchange changes nothing: the two components are alike."""
 
@@ -90,11 +94,24 @@ def rearranged(basis: Basis, labels: Guess, sweep: Callable[[Basis, Guess], Swep
         if fit is None:
             continue
         known = _known_labels(basis, gate)
-        for names in _orders(basis, gate, own, fit):
-            renamed = names[own] if known is None else np.where(known >= 0, known, names[own])
-            if not np.array_equal(renamed, own):
-                found.append({**labels, gate.variable: renamed})
+        others = [_renamed(own, names, known) for names in _orders(basis, gate, own, fit)]
+        guesses = [{**labels, gate.variable: other} for other in others if not np.array_equal(other, own)]
+        if gate.is_asked_in_turn:
+            others = [_renamed(own, names, known) for names in _sequences(gate.size)]
+            guesses += _best_of(basis, [{**labels, gate.variable: other} for other in others], sweep)
+        found += guesses
     return found
+
+
+def _renamed(labels: AnyArray, names: AnyArray, known: AnyArray | None) -> AnyArray:
+    """Return labels of clusters by the names of their components, known labels at their values."""
+    return names[labels] if known is None else np.where(known >= 0, known, names[labels])
+
+
+def _best_of(basis: Basis, guesses: Sequence[Guess], sweep: Callable[[Basis, Guess], Swept]) -> list[Guess]:
+    """Return the guesses from which the objective is highest after a sweep, a few of them."""
+    scored = [(-objective(sweep(basis, guess)), number) for number, guess in enumerate(guesses)]
+    return [guesses[number] for _, number in sorted(scored)[:_MOST_EXCHANGES]]
 
 
 def _orders(basis: Basis, gate: Gate, labels: AnyArray, fit: Array) -> Iterator[AnyArray]:
@@ -112,6 +129,21 @@ def _orders(basis: Basis, gate: Gate, labels: AnyArray, fit: Array) -> Iterator[
             yield names
 
 
+def _sequences(size: int) -> Iterator[AnyArray]:
+    """Yield other places of clusters in a sequence of questions, (K,): all of few, else with one at another place.
+
+    The last two share a question, so that their order does not matter.
+    """
+    if size <= _ALL_SEQUENCES:
+        every = (np.array(names) for names in permutations(range(size)))
+    else:
+        moved = (np.insert(np.delete(np.arange(size), a), b, a) for a, b in permutations(range(size), 2))
+        every = (np.argsort(order) for order in moved)
+    for names in every:
+        if np.argmax(names == size - 2) < np.argmax(names == size - 1) and np.any(names != np.arange(size)):
+            yield names
+
+
 def _placed(basis: Basis, gate: Gate, guess: Guess, sweep: Callable[[Basis, Guess], Swept]) -> AnyArray:
     """Return the labels of one gate with the numbers of the components that its clusters fit best, the others kept."""
     labels = guess[gate.variable]
@@ -119,8 +151,7 @@ def _placed(basis: Basis, gate: Gate, guess: Guess, sweep: Callable[[Basis, Gues
     if fit is None:
         return labels
     known = _known_labels(basis, gate)
-    found = _best_order(basis, gate, labels, fit)[labels]
-    return found if known is None else np.where(known >= 0, known, found)
+    return _renamed(labels, _best_order(basis, gate, labels, fit), known)
 
 
 def _fit(basis: Basis, gate: Gate, guess: Guess, sweep: Callable[[Basis, Guess], Swept]) -> Array | None:
