@@ -23,7 +23,7 @@ KNOWN = (
 OBSERVED = (
     "its probability is a link, so it can only be observed. An unknown answer has no update, "
     "because the hidden 'y.utility' makes the predictor conjugate only given the answer. Make 'y' a leaf "
-    "of the model, or give it a Beta."
+    "of the model, or give it a Beta or a logistic(...)."
 )
 
 

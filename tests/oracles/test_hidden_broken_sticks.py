@@ -1,4 +1,4 @@
-"""Hidden labels behind sticks that are broken at logistic functions of predictors: experts, and sites that are used."""
+"""Hidden answers behind logistic functions of predictors: experts, sites that are used, effects that are there."""
 
 from __future__ import annotations
 
@@ -108,6 +108,33 @@ def test_new_rows_are_predicted_by_their_columns() -> None:
     drawn = np.asarray(posterior.predictive(data={"x": np.repeat(new, 20)}, n_draws=1500, seed=0)["y"])
     found = [own.mean() for own in np.split(drawn, 3, axis=1)]
     np.testing.assert_allclose(found, shares @ MEANS, atol=0.05)
+
+
+@pytest.mark.parametrize("of_groups", [False, True])
+def test_effects_that_are_there_with_a_chance_have_a_bound_below_quadrature(of_groups: bool) -> None:
+    """A number 0 or 1 of each row, or group, whose log-odds are a slope times a column, is added to the mean."""
+    of = np.repeat(np.arange(6), 3 if of_groups else 1)
+    y = np.array([0.1, -0.4, 1.9, -0.1, 2.2, 2.3])[of] + 0.3 * np.random.default_rng(0).normal(size=len(of))
+    row, group = cv.Plate("row"), cv.Plate("group", 6)
+    slope = cv.Normal("slope", 0.0, 1.0)
+    if of_groups:
+        there = cv.Bernoulli("there", cv.logistic(slope * cv.Constant("x", X, plates=group)), plates=group)
+        mean, data = 2.0 * there[cv.Data("of", plates=row)], {"of": of, "y": y}
+    else:
+        there = cv.Bernoulli("there", cv.logistic(slope * cv.Data("x", plates=row)), plates=row)
+        mean, data = 2.0 * there, {"x": X, "y": y}
+    posterior = cv.Model(cv.Normal("y", mean, 1.0, plates=row)).fit(data, tol=1e-13)
+
+    points, weights = np.polynomial.hermite_e.hermegauss(80)
+    eta, fit = points[:, None] * X, np.zeros((2, 6))
+    for k in (0, 1):
+        np.add.at(fit[k], of, norm.logpdf(y, 2.0 * k))
+    each = np.logaddexp(np.log(expit(eta)) + fit[1], np.log(expit(-eta)) + fit[0])
+    joint = np.log(weights / weights.sum()) + each.sum(axis=1)
+    evidence = logsumexp(joint)
+    assert evidence - 0.2 < posterior.elbo < evidence
+    assert posterior["slope"].mean == pytest.approx(np.exp(joint - evidence) @ points, abs=0.1)
+    assert max(cv.testing.elbo_slopes(posterior, data).values()) < 2e-3
 
 
 def sites(n_sites: int = 300, n_visits: int = 4, seed: int = 0) -> dict[str, Any]:

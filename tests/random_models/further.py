@@ -180,7 +180,10 @@ def numbers_zero_or_one(writer: Writer, name: str, plates: Plates) -> Any:
     total: Any = 0.0
     for i in range(writer.pick(f"{name}/effects", (1, 2))):
         path = f"{name}.{i}"
-        present = cv.Bernoulli(writer.rename(f"{path}.in"), 0.4)
+        chance: Any = 0.4
+        if writer.pick(f"{path}/chance", ("known", "unknown")) == "unknown":
+            chance = cv.logistic(cv.Normal(writer.rename(f"{path}.eta"), 0.0, 1.0))
+        present = cv.Bernoulli(writer.rename(f"{path}.in"), chance)
         effect = writer.parent(path, plates, lambda p, own: writer.unshared(p, own), a_row=False)
         x = writer.known(f"{path}.x", "covariate", writer.local_plates(f"{path}.x", plates))
         total = total + present * effect * x

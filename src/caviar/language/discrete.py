@@ -98,10 +98,9 @@ class Categorical(Answer, Label):
         self.is_bound = link.is_bound
 
     def settle_as_parent(self) -> None:
-        """Take the log density that is linear in the hidden label."""
-        link = self.stated.get("probabilities")
-        if isinstance(link, LinkOfClasses) and self.hidden is not None and self.hidden.term_of_parent:
-            self._state_predictors(link, self.hidden.term_of_parent)
+        """Take the log density that is linear in a label that is one-hot, if that is another one."""
+        if self.hidden is not None and self.hidden.term_of_parent:
+            self._state_predictors(self.stated["probabilities"], self.hidden.term_of_parent)
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -178,9 +177,9 @@ class Bernoulli(Answer):
 
     .. math:: \log \mathrm{Ber}(x \mid p) = x\log p + (1 - x)\log(1 - p)
 
-    With a link, :func:`probit` or :func:`logistic` of a predictor, it adds a hidden variable to the model and must be
-    observed. Without a link it can also be a factor in sums and products, as ``included * weight`` in the mean of a
-    Normal: a spike-and-slab weight.
+    With a link, :func:`probit` or :func:`logistic` of a predictor, it adds a hidden variable to the model. With
+    :func:`probit` it must be observed. It can also be a factor in sums and products, as ``included * weight`` in the
+    mean of a Normal: a spike-and-slab weight, whose chance to be included may depend on columns by :func:`logistic`.
 
     Parameters
     ----------
@@ -209,6 +208,8 @@ class Bernoulli(Answer):
     zeros = template((1, "probability.zero_x self.x"), (1, "probability.zero_complement self.complement"))
 
     is_zero_or_one = is_anchored = True
+
+    without_link = "Beta or a logistic(...)"
 
     @property
     def as_label(self) -> str:

@@ -300,10 +300,23 @@ class Answer(Variable):
         # the hidden variable needs a name and plates to take its own from
         self._identify(name, plates)
         self.hidden = kind(self, link)
-        arguments = {**others, slot: (link.predictor, LOCATION), "hidden": (self.hidden, self.hidden.role)}
-        self._state(name, plates, arguments, density=self.hidden.term, dimension=1)
-        self.stated = {**{other: self.stated[other] for other in others}, slot: link}
+        self._state_predictor(slot, link, self.hidden.term, others)
         self.hidden.stated |= {other: self.stated[other] for other in others}
+
+    def _state_predictor(
+        self, slot: str, link: Link, density: Density, others: Mapping[str, tuple[Expression, Role]]
+    ) -> None:
+        """Take a link in a slot, with what it adds to the log density, and the other arguments."""
+        assert self.hidden is not None
+        arguments = {**others, slot: (link.predictor, LOCATION), "hidden": (self.hidden, self.hidden.role)}
+        self._state(self.name, self.plates, arguments, density=density, dimension=1)
+        self.stated = {**{other: self.stated[other] for other in others}, slot: link}
+
+    def settle_as_parent(self) -> None:
+        """Take the log density that it has where something depends on it, if that is another one."""
+        if self.hidden is not None and self.hidden.term_of_parent:
+            ((slot, link),) = self.stated.items()
+            self._state_predictor(slot, link, self.hidden.term_of_parent, {})
 
     @property
     def drawn_given(self) -> Iterator[Node]:
@@ -322,9 +335,6 @@ class Answer(Variable):
                 f"conjugate only given the answer. Make '{self.name}' a leaf of the model, or give it a "
                 f"{self.without_link}."
             )
-
-    def settle_as_parent(self) -> None:
-        """Take the log density that it has where something depends on it."""
 
     linked: ClassVar[str] = "probability"
     """The slot that a link may be in."""
@@ -426,6 +436,13 @@ class PolyaGamma(Hidden):
     noun = "polya_gamma"
     density = template()
     term = template((1, "self.deviation probability.x"), (-1 / 2, "hidden.x probability.xx"), (-_LOG_2, ""))
+    term_of_parent = template(
+        (1, "self.x probability.x"),
+        (-1 / 2, "probability.x"),
+        (-1 / 2, "hidden.x probability.xx"),
+        (-_LOG_2, ""),
+    )
+    lets_answer_be_hidden = True
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.PolyaGamma:
         """Return the Polya-Gamma distribution given the predictor; it does not depend on the answer."""
