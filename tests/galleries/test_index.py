@@ -161,6 +161,9 @@ ROWS = {
         "models_with_other_emissions",
         "several outputs, VAR with known or Wishart noise": "literature::several_outputs_with_common_noise "
         "bnpy::auto_reg_gauss_with_full_noise",
+        "chains whose steps depend on columns": "oracles/steps_behind_links::"
+        "known_slopes_leave_the_evidence_of_a_chain oracles/steps_behind_links::"
+        "the_bound_is_below_quadrature_and_slopes_are_near",
         "change point with one label": "literature::a_change_point",
         "censoring with an unknown variance": "literature::censoring_with_an_unknown_variance",
         "a table of log densities (PyClone-VI)": "literature::a_potential_of_known_densities",

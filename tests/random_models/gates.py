@@ -176,13 +176,20 @@ def _chain(writer: Writer, name: str, state_plate: cv.Plate) -> cv.MarkovChain:
     transition: Any = constant
     kind = "constant"
     if not writer.known_only:
-        kind = writer.pick(f"{path}transition", ("variable", "constant", "of an input"))
+        kinds = ("variable", "constant", "of an input", *(("of a column",) if size > 1 else ()))
+        kind = writer.pick(f"{path}transition", kinds)
     if kind == "variable":
         transition = writer.simplex(f"{path}transition rows", (state_plate,), size, "Dirichlet")
     elif kind == "of an input":
         inputs = writer.plate(f"{path}inputs", 2)
         table = writer.simplex(f"{path}transition rows", (inputs, state_plate), size, "Dirichlet")
         transition = table[writer.known(f"{path}input", "labels", (writer.obs,), 2)]  # type: ignore[arg-type]
+    elif kind == "of a column":
+        questions = writer.plate(f"{path}questions", size - 1)
+        present = writer.plate(f"{path}present", size)
+        slopes = cv.Normal(writer.rename(f"{path}slopes"), 0.0, 1.0, plates=(present, questions))
+        column = writer.known(f"{path}column", "covariate", (writer.obs,))  # type: ignore[arg-type]
+        transition = cv.stick_breaking(slopes * column)
     starts = _starts(writer, f"{path}starts")
     return cv.MarkovChain(writer.rename(name), initial, transition, along=writer.obs, **starts)  # type: ignore[arg-type]
 

@@ -163,11 +163,13 @@ class PredictorAlong(Predictor):
         The plate.
     letter
         Of the owner's axis that it becomes.
+    n_states
+        Of a chain whose state of the step before chooses it, the number of states; otherwise 0.
     """
 
-    def __init__(self, addends: tuple[Addend, ...], along: Any, letter: str = "k") -> None:
+    def __init__(self, addends: tuple[Addend, ...], along: Any, letter: str = "k", n_states: int = 0) -> None:
         super().__init__(addends)
-        self.along, self.letter = along, letter
+        self.along, self.letter, self.n_states = along, letter, n_states
 
 
 def _entry_plates(operand: Any) -> tuple[Any, ...]:

@@ -12,15 +12,18 @@ from .._errors import ModelError, PlateError
 from .._typing import AnyArray, Array
 from .constants import Constant, as_known
 from .instead_of_links import INSTEAD_IN_STEPS
+from .links import Answer
+from .links_of_steps import PolyaGammaOfSteps, in_steps
 from .nodes import Expression, Indexed, Label, Node
 from .paths import Paths, refuse_groups
 from .plates import Plate
-from .roles import BEGINNING, PROBABILITIES, one_hot
+from .roles import BEGINNING, LOCATION, PROBABILITIES, ROW_OF_TABLE, one_hot
+from .softmax import LinkOfClasses, StickBreakingLogits
 from .templates import template
 from .variable import Variable
 
 
-class MarkovChain(Variable, Label):
+class MarkovChain(Answer, Label):
     r"""A sequence of hidden states, 0 to K - 1, one for each row along a plate.
 
     .. math::
@@ -36,7 +39,9 @@ class MarkovChain(Variable, Label):
         :math:`\pi`, the K probabilities of the first state: an array or a Dirichlet.
     transition
         :math:`A`, the probabilities of the next state, one row per current state: an array (K, K), or a Dirichlet
-        whose plate of size K runs over the current state.
+        whose plate of size K runs over the current state. Steps that depend on columns have :func:`stick_breaking` of
+        predictors with a plate of size K for the current state and one of size K - 1 for the questions, such as
+        ``stick_breaking(dot(X, w))``; this adds Polya-Gamma variables to the model.
     along
         The plate of the steps, which must be the data plate.
     starts
@@ -48,6 +53,8 @@ class MarkovChain(Variable, Label):
     -----
     The chain and the parameters are independent under q; inference within the chain is exact (forward-backward over
     each sequence). Other variables depend only on its marginals, first states and pairs of successive states.
+
+    Behind :func:`stick_breaking` forecasts take the expected predictors of the steps ahead.
 
     A step without observations is inferred from its neighbours. Steps after the last observation of their sequence,
     and sequences without observations, integrate to one and do not affect the fit; ``posterior.local`` forecasts them.
@@ -67,6 +74,11 @@ class MarkovChain(Variable, Label):
     zeros = template((1, "initial.zero_x[k] self.first[k]"), (1, "transition.zero_x[l] self.pairs[kl]"))
     summed = ("first", "pairs")
 
+    _link: LinkOfClasses | None = None
+    """The link that its transitions were stated with."""
+
+    linked = "transition"
+
     def __init__(
         self,
         name: str,
@@ -84,20 +96,46 @@ class MarkovChain(Variable, Label):
             raise PlateError(
                 f"'initial' of MarkovChain '{name}' must be one vector of probabilities, without plates"
             )
-        arguments = {
-            "initial": (initial, PROBABILITIES),
-            "transition": (self._from_present_state(transition), PROBABILITIES),
-        }
         refuse_groups(name, along, starts)
+        arguments: dict[str, Any] = {"initial": (initial, PROBABILITIES)}
         if starts is not None:
             arguments["starts"] = (starts, BEGINNING)
+        if isinstance(transition, LinkOfClasses):
+            self._state_steps(transition, arguments)
+            return
+        arguments["transition"] = (self._from_present_state(transition), PROBABILITIES)
         if isinstance(transition, Indexed):
             self.summed, self.by_step = ("first",), ("pairs",)
         self._state(name, along, arguments)
 
+    def _state_steps(self, stated: LinkOfClasses, arguments: dict[str, Any]) -> None:
+        """Take transitions behind a link, with the other arguments."""
+        size = self.dimension or 0
+        link, present = in_steps(stated, self, size)
+        self.hidden = PolyaGammaOfSteps(self, link, present)
+        self._link = StickBreakingLogits(stated.predictor, link.along)
+        self.summed, self.by_step = ("first",), ("pairs",)
+        question: Any = link.along
+        every = {
+            **arguments,
+            "transition": (link.predictor, LOCATION),
+            "hidden": (self.hidden[self], self.hidden.role),
+        }
+        along = {"hidden": question}
+        for slot, table in link.tables().items():
+            known = Constant.of_known(f"{self.name}.{slot}", table, (question,))
+            every[slot], along[slot] = (known, ROW_OF_TABLE), question
+        own = self.plates[0]
+        self._state(self.name, own, every, density=self.hidden.term, dimension=size, along=along)
+        others = {slot: self.stated[slot] for slot in arguments}
+        self.stated = {**others, "transition": link}
+        self.hidden.stated |= others
+
     @property
     def arguments(self) -> dict[str, Any]:
         """What it was stated with, without the choice of transitions by its own state."""
+        if self._link is not None:
+            return {**self.stated, "transition": self._link}
         slot, others = self.slots["transition"], self._choosers
         return {**self.stated, "transition": Indexed(slot.node, *others) if others else slot.node}
 
@@ -157,6 +195,8 @@ class MarkovChain(Variable, Label):
         """Return the distribution of its states given the probabilities of the first one and of each step."""
         starts = np.asarray(slots.get("starts", [False]), dtype=bool)
         transition = np.asarray(slots["transition"])
+        if self.hidden is not None:
+            transition = np.exp(transition)
         if self.by_step:
             n_rows = max(len(starts), len(transition))
             starts = np.broadcast_to(starts, n_rows)

@@ -40,8 +40,9 @@ _LOGARITHM = (
 )
 
 INSTEAD_IN_STEPS = (
-    "the steps of a chain have no predictor. Let known inputs choose from a table of steps, table[Data('input', "
-    "plates=time)] with table = Dirichlet('table', [1, 1], plates=(Plate('input', 2), Plate('from', 2)))"
+    "the steps of a MarkovChain take stick_breaking(dot(X, w)) with w on plates=(Plate('present', K), "
+    "Plate('question', K - 1)). Or let known inputs choose from a table of steps, table[Data('input', plates=time)] "
+    "with table = Dirichlet('table', [1, 1], plates=(Plate('input', 2), Plate('from', 2)))"
 )
 """In the place of a link in the transitions of a chain."""
 

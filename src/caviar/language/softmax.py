@@ -26,7 +26,7 @@ from .plates import Plate
 from .roles import AUGMENTING_SUM, TANGENT, Role
 from .templates import Density, template
 
-_LOG_2 = float(np.log(2.0))
+LOG_2 = float(np.log(2.0))
 
 _N_POINTS = 2048
 """Points of the sums that expected probabilities of a softmax are."""
@@ -298,14 +298,14 @@ class PolyaGammaOfQuestions(Hidden):
         (-1 / 2, "self.asked[j] probabilities.x[j]"),
         (-1 / 2, "self.asked[j] hidden.x[j] probabilities.xx[j]"),
         (1, "self.asked[j] hidden.relative_entropy[j]"),
-        (-_LOG_2, "self.asked[j]"),
+        (-LOG_2, "self.asked[j]"),
     )
     # the same by a label that is one-hot
     term_of_parent: ClassVar[Density] = template(
         (1, "self.x[k] answered.x[jk] probabilities.x[j]"),
         (-1 / 2, "self.x[k] asked.x[jk] hidden.x[j] probabilities.xx[j]"),
         (1, "self.x[k] asked.x[jk] hidden.relative_entropy[j]"),
-        (-_LOG_2, "self.x[k] asked.x[jk]"),
+        (-LOG_2, "self.x[k] asked.x[jk]"),
     )
     lets_answer_be_hidden = True
 

@@ -24,7 +24,11 @@ def stated_value(owner: Variable, name: str, stated: Any, values: Mapping[str, A
     if isinstance(stated, Link):
         return stated.natural(stated_value(owner, name, stated.predictor, values))
     if isinstance(stated, PredictorAlong):
-        return np.stack([_value_at(owner, stated, k, values) for k in range(stated.along.size)], axis=-1)
+        if stated.n_states:
+            # of a chain: predictors of each step, from each present state
+            states = [{**values, owner.name: np.array([state])} for state in range(stated.n_states)]
+            return np.stack([_values_along(owner, stated, own) for own in states], axis=-2)
+        return _values_along(owner, stated, values)
     if isinstance(stated, Rates):
         return _rates_value(owner, stated.predictor, values)
     if stated is owner:
@@ -58,6 +62,11 @@ def _addend_value(owner: Variable, addend: Addend, values: Mapping[str, Any]) ->
     return product if whole is None else product.reshape(product.shape + (1,) * (whole.ndim - rank)) * whole
 
 
+def _values_along(owner: Variable, predictor: PredictorAlong, values: Mapping[str, Any]) -> AnyArray:
+    """Return the values of a predictor along its plate, which is the last axis."""
+    return np.stack([_value_at(owner, predictor, k, values) for k in range(predictor.along.size)], axis=-1)
+
+
 def _value_at(owner: Variable, predictor: PredictorAlong, place: int, values: Mapping[str, Any]) -> AnyArray:
     """Return the value of a predictor at a place along its plate."""
     total = np.zeros((1,) * len(owner.plates))
@@ -82,6 +91,8 @@ def _operand_at(owner: Variable, operand: Any, place: int, values: Mapping[str, 
 
 def value_at(owner: Variable, slot: Slot, place: int, value: Any, values: Mapping[str, Any]) -> AnyArray:
     """Return an array over the plates of a slot's node as one over those of the owner, at a place along the slot's."""
+    if slot.along is None and slot.index is owner:
+        return laid_out(value, slot.node.plates, owner, _labels_of(owner, slot, values))
     if slot.along is None:
         return np.asarray(slot_value(owner, slot, {**values, slot.node.name: value}))
     axis = next(i for i, plate in enumerate(slot.node.plates) if plate is slot.along)

@@ -86,8 +86,8 @@ class ChangingStatesFactor(MarkovChainFactor):
         beside: Beside,
     ) -> Any:
         """Return the chain with a forecast: its states move by the expected transition that is chosen."""
-        chosen = self.variables[0].slots["transition"].chosen
-        if len(steps.choices) == 1 and len(chosen) == 2:
+        slot = self.variables[0].slots.get("transition")
+        if slot is not None and len(steps.choices) == 1 and len(slot.chosen) == 2:
             (labels,) = steps.choices.values()
             transition = means["transition"][np.asarray(labels, dtype=np.intp)]
         else:

@@ -36,6 +36,8 @@ def differs_in_weights(problem: Problem, gate: Gate) -> bool:
 
 def differs_in_steps(problem: Problem, gate: Gate) -> bool:
     """Whether the states of a chain differ in the priors of their first probabilities and transitions."""
+    if not gate.has_table_of_steps:
+        return gate.is_asked_in_turn
     (initial, _), (transition, _) = known_steps(problem, gate)
     off = transition[~np.eye(gate.size, dtype=bool)]
     return any(

@@ -60,7 +60,15 @@ class Gate:
     @property
     def is_asked_in_turn(self) -> bool:
         """Whether its categories answer questions that are asked one after another, so that their order matters."""
-        return isinstance(self.variable.stated.get("probabilities"), StickBreakingLogits)
+        stated = self.variable.stated
+        return any(
+            isinstance(stated.get(name), StickBreakingLogits) for name in ("probabilities", "transition")
+        )
+
+    @property
+    def has_table_of_steps(self) -> bool:
+        """Whether its categories are states of a chain with probabilities of steps, and not predictors of these."""
+        return bool(self.variable.summed) and "transition" in self.variable.slots
 
     def shape(self, problem: Problem, n_rows: int) -> tuple[int, ...]:
         """Return the shape of its labels, rows first, for a number of rows."""

@@ -176,7 +176,7 @@ def _fit(basis: Basis, gate: Gate, guess: Guess, sweep: Callable[[Basis, Guess],
 
 def _best_order(basis: Basis, gate: Gate, labels: AnyArray, fit: Array) -> AnyArray:
     """Return the component of each cluster, (K,), in the assignment that fits best."""
-    if gate.variable.summed:
+    if gate.has_table_of_steps:
         return in_steps(basis.problem, basis.sample, gate, labels, fit, basis.rng)
     return linear_sum_assignment(fit, maximize=True)[1]
 
