@@ -477,6 +477,7 @@ def test_counts_that_vary_more_than_a_poisson():
     model = cv.MixedModel("y ~ x + (1 | school)", family="negative_binomial", random_state=0).fit(table)
     assert model.fixef()["x"] == pytest.approx(0.5, abs=0.1)
     assert 1.4 < model.size_ < 2.8
+    assert f"size {model.size_:.4g}, which has the highest ELBO" in str(model.summary())
     for size in (0.8 * model.size_, 1.25 * model.size_):
         assert clone(model).set_params(size=size).fit(table).elbo_ < model.elbo_
     assert model.predict(table).mean.mean() == pytest.approx(table["y"].mean(), rel=0.05)
@@ -496,7 +497,13 @@ def test_other_families(family):
         dirty = table.assign(y=table["y"] + 60.0 * (table.index % 40 == 0))
         robust = cv.MixedModel("y ~ x + (1 | school)", family=family, random_state=0).fit(dirty)
         assert robust.fixef()["x"] == pytest.approx(clean.fixef()["x"], abs=0.05)
-        assert robust.posterior_["degrees of freedom"].mean < 5
+        df = robust.posterior_.mean("degrees of freedom")
+        assert df < 5
+        # with heavy tails the precision is that of a scale, and no standard deviation
+        noise = [row for row in robust.summary().rows if row.part == "noise"]
+        assert [row.name for row in noise] == ["residual scale", "degrees of freedom"]
+        assert noise[1].mean == pytest.approx(df)
+        assert noise[1].lower < df < noise[1].upper
         return
     model = cv.MixedModel("seen ~ x + (1 | school)", family=family, random_state=0).fit(table)
     told = model.predict(table).mean
@@ -610,3 +617,12 @@ def test_the_intercept_is_that_at_zero_wherever_a_column_is_measured_from() -> N
         assert half == pytest.approx(1.959964 * rows["Intercept"].sd, rel=1e-6)
         found.append(rows["Intercept"].sd / offset)
     assert found[0] == pytest.approx(found[1], rel=1e-4)
+
+
+@pytest.mark.parametrize(("factor", "word"), [(1e200, "divide"), (1e-200, "multiply")])
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_numbers_whose_squares_no_double_has_are_refused(factor: float, word: str, name: str) -> None:
+    table = schools(40)
+    table[name] *= factor
+    with pytest.raises(cv.DataError, match=f"'{name}' has values of up to .* {word} the column"):
+        cv.MixedModel("y ~ x").fit(table)

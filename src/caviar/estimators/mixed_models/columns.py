@@ -21,6 +21,9 @@ from ...data.lost_digits import numbers_that_are_there, refuse_lost_digits
 _SHOWN = 8
 """Names that a message lists at most."""
 
+_LARGEST = 1e150
+"""Size of numbers whose squares, of many rows, a double still has; the inverse is the smallest."""
+
 _DATE = re.compile(
     r"(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})(?:[ T]\d{1,2}:\d{2}(?::\d{2}.*)?Z?)?"
 )
@@ -133,6 +136,7 @@ class Rows:
                 f"'{name}' has {values[wrong[0]]} in row {wrong[0]}; drop the rows that lack a value, or fill them "
                 f"({len(wrong)} of {len(values)} rows)"
             )
+        _refuse_extreme(name, values)
         return values
 
     def labels(self, name: str) -> tuple[AnyArray, list[str] | None]:
@@ -276,6 +280,23 @@ def refuse_unseen(name: str, texts: AnyArray, levels: Sequence[str]) -> None:
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(map(repr, names[:_SHOWN]))
     return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
+
+
+def _refuse_extreme(name: str, values: Array) -> None:
+    """Refuse numbers whose squares are beyond double precision.
+
+    Raises
+    ------
+    DataError
+        If the largest one is so large, or so small.
+    """
+    largest = float(np.max(np.abs(values), initial=0.0))
+    if largest > _LARGEST or 0.0 < largest < 1.0 / _LARGEST:
+        do = "divide" if largest > 1.0 else "multiply"
+        raise DataError(
+            f"'{name}' has values of up to {largest:.3g}, whose squares are beyond double precision; {do} the "
+            f"column by a number"
+        )
 
 
 def mean_and_sd(values: Array, weights: Array | None) -> tuple[Array, Array]:

@@ -206,7 +206,9 @@ def _of_bar(inner: str, text: str) -> Iterator[GroupTerm]:
 
 
 def _is_name(text: str) -> bool:
-    return text.isidentifier() or (len(text) > 2 and text[0] == text[-1] == "`" and "`" not in text[1:-1])
+    # as in R, a name may have dots, such as Sepal.Length
+    is_plain = all(part.isidentifier() for part in text.split("."))
+    return is_plain or (len(text) > 2 and text[0] == text[-1] == "`" and "`" not in text[1:-1])
 
 
 def terms_of(effects: str) -> Any:
@@ -230,7 +232,8 @@ def terms_of(effects: str) -> Any:
         found = formulaic.Formula(effects)
     except (FormulaicError, SyntaxError) as error:
         raise ParameterError(
-            f"cannot read {effects!r} as the right side of a formula, such as 'x + z' or 'log(x) * z'"
+            f"cannot read {effects!r} as the right side of a formula, such as 'x + z' or 'log(x) * z'; names with "
+            f"spaces or signs need backticks, as `body mass`"
         ) from error
     if not isinstance(found, formulaic.SimpleFormula):
         raise ParameterError(f"{effects!r} has several parts; the right side of a formula has one")

@@ -439,7 +439,7 @@ class MixedModel(HasEvidence):
         if self._family.has_thresholds:
             rows = with_thresholds(rows, self.posterior_, self.categories_, self.fixed_covariance_, level)
             remark = f"{AT_MODE} Those of groups: {remark}" if self._blocks else AT_MODE
-        return MixedSummary(title_of(self, sizes), rows, level, remark)
+        return MixedSummary(title_of(self, sizes), rows, level, remark, self._family.units)
 
     def _repr_html_(self) -> str:
         """Return the summary, for a notebook; before a fit the call."""
