@@ -619,6 +619,17 @@ def test_the_intercept_is_that_at_zero_wherever_a_column_is_measured_from() -> N
     assert found[0] == pytest.approx(found[1], rel=1e-4)
 
 
+def test_a_score_weighs_rows_as_the_fit_does() -> None:
+    """A row of weight 2 is the row twice, and one of weight 0 counts nothing."""
+    table = schools(40)
+    weights = np.arange(40) % 3
+    model = cv.MixedModel("y ~ x + (1 | school)", random_state=0).fit(table)
+    repeated = table.loc[np.repeat(table.index, weights)]
+    assert model.score(table, sample_weight=weights) == pytest.approx(model.score(repeated), rel=1e-12)
+    with pytest.raises(cv.DataError, match="sample_weight"):
+        model.score(table, sample_weight=weights[:-1])
+
+
 @pytest.mark.parametrize(("factor", "word"), [(1e200, "divide"), (1e-200, "multiply")])
 @pytest.mark.parametrize("name", ["x", "y"])
 def test_numbers_whose_squares_no_double_has_are_refused(factor: float, word: str, name: str) -> None:

@@ -328,7 +328,10 @@ class MixedModel(HasEvidence):
         """
         check_is_fitted(self)
         require_choice("groups", groups, _GROUPS)
-        known = self._known(Rows.of(X), groups=groups, may_lack=True)
+        return self._predicted(Rows.of(X), groups)
+
+    def _predicted(self, rows: Rows, groups: str = "known") -> Prediction:
+        known = self._known(rows, groups=groups, may_lack=True)
         told = self.posterior_.predict(known)[self._formula.response]
         is_integrated = self.posterior_._over_precisions is not None
         if is_integrated or self.family != "gaussian" or not self.groups_:
@@ -445,7 +448,7 @@ class MixedModel(HasEvidence):
         """Return the summary, for a notebook; before a fit the call."""
         return self.summary()._repr_html_() if self.__sklearn_is_fitted__() else f"<p>{self!r}</p>"
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log predictive density of the response of new rows, in nats per row.
 
         Parameters
@@ -454,10 +457,13 @@ class MixedModel(HasEvidence):
             A table with the response.
         y
             Ignored: the formula names the response.
+        sample_weight
+            Weight of each row, as for :meth:`fit`.
         """
         check_is_fitted(self)
-        values = self._family.values(Rows.of(X), self._formula.response)
-        return float(np.mean(self.predict(X).log_density(values)))
+        rows, weights = _weighing(X, sample_weight)
+        values = self._family.values(rows, self._formula.response)
+        return float(np.average(self._predicted(rows).log_density(values), weights=weights))
 
 
 def _best_size(elbo: Callable[[float], float]) -> float:
