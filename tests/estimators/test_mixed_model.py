@@ -628,6 +628,8 @@ def test_a_score_weighs_rows_as_the_fit_does() -> None:
     assert model.score(table, sample_weight=weights) == pytest.approx(model.score(repeated), rel=1e-12)
     with pytest.raises(cv.DataError, match="sample_weight"):
         model.score(table, sample_weight=weights[:-1])
+    with pytest.raises(cv.DataError, match="the table has no rows"):
+        model.predict(table.iloc[:0])
 
 
 @pytest.mark.parametrize(("factor", "word"), [(1e200, "divide"), (1e-200, "multiply")])

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from sklearn.utils.validation import check_is_fitted
 
-from ..._errors import ParameterError
+from ..._errors import DataError, ParameterError
 from ...data.frames import refuse_other_rows
 from ...engine.binding.values import as_weights
 from ...posterior.pandas_tables import data_frame
@@ -331,6 +331,8 @@ class MixedModel(HasEvidence):
         return self._predicted(Rows.of(X), groups)
 
     def _predicted(self, rows: Rows, groups: str = "known") -> Prediction:
+        if not rows.n_rows:
+            raise DataError("the table has no rows, so there is nothing to predict")
         known = self._known(rows, groups=groups, may_lack=True)
         told = self.posterior_.predict(known)[self._formula.response]
         is_integrated = self.posterior_._over_precisions is not None
