@@ -273,7 +273,7 @@ class Variable(Stated):
         ModelError
             If they have no closed form.
         """
-        slots.refuse(f"nobody has written those of a {type(self).__name__} yet")
+        slots.refuse(f"the class {type(self).__name__} does not compute them")
 
     def parts_given(
         self, slots: ExpectedSlots, mean: Array, variance: Array
