@@ -37,6 +37,7 @@ _IN_WORDS = (
         r"say --categories with \1, the lowest first",
     ),
     (r"(?<![\w'])categories=", "--categories"),
+    (r"or pass a mapping, \{'.*\}$", "or give the arrays as a NumPy .npz file"),
     (r"uncertainty='linear_response'", "--uncertainty linear-response"),
     (r"(?<![\w'])(checkpoint|emission|encoding|family|uncertainty|vocabulary)='([\w-]*)'", r"--\1 \2"),
     (r"(?<![\w'])(checkpoint|encoding|uncertainty|vocabulary)=", r"--\1"),
