@@ -641,3 +641,22 @@ def test_numbers_whose_squares_no_double_has_are_refused(factor: float, word: st
     table[name] *= factor
     with pytest.raises(cv.DataError, match=f"'{name}' has values of up to .* {word} the column"):
         cv.MixedModel("y ~ x").fit(table)
+
+
+def test_numbers_as_texts_are_no_categories_unless_these_are_meant() -> None:
+    """Nearly every row would have an effect of its own. If so, predictions are those of that model, and finite."""
+    rng = np.random.default_rng(0)
+    school, x = rng.choice(list("abc"), 12), rng.normal(size=12)
+    table = pd.DataFrame({"x": x.astype(str), "school": school, "y": x + rng.normal(size=12)})
+    with pytest.raises(
+        cv.DataError, match=r"'x' has numbers as texts, .* each of the 12 would be a category"
+    ):
+        cv.MixedModel("y ~ x + (1 | school)").fit(table)
+    codes = table.assign(x=np.repeat(["1", "2", "3"], 4))
+    assert np.isfinite(cv.MixedModel("y ~ x + (1 | school)").fit(codes).elbo_)
+    model = cv.MixedModel("y ~ C(x) + (1 | school)").fit(table)
+    # the precision between schools is integrated over, and that of the noise is not
+    assert "integrated over precision of 1 | school" in model.posterior_.interval_remark
+    predicted = model.predict(table)
+    assert np.isfinite(predicted.mean).all()
+    assert (predicted.sd > 0).all()

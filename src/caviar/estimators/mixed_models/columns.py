@@ -18,6 +18,9 @@ from ...data.frames import Frame, frame_of, has_dates, index_of, without_absent
 from ...data.labels import TextLabels, are_ordered, text_labels
 from ...data.lost_digits import numbers_that_are_there, refuse_lost_digits
 
+_FEW_LEVELS = 5
+"""Texts of so few numbers may be codes, even if each row has its own."""
+
 _SHOWN = 8
 """Names that a message lists at most."""
 
@@ -196,8 +199,8 @@ class Rows:
         """Whether a column has texts or categories, and no numbers."""
         return text_labels(self.column(name), name) is not None
 
-    def refuse_written_dates(self, name: str) -> None:
-        """Refuse texts that are all dates, as columns of dates are refused: each would be a category.
+    def refuse_written_numbers(self, name: str) -> None:
+        """Refuse texts that are all dates, or numbers that hardly occur twice: each would be a category.
 
         Raises
         ------
@@ -213,6 +216,13 @@ class Rows:
                 f"'{name}' has dates as texts, such as {distinct[0]!r}, and each of the {len(distinct)} would be a "
                 f"category: make a column of numbers, such as the days since the first date; if you mean categories, "
                 f"write C({name}) in the formula, and (1 | {name}) for groups"
+            )
+        is_fine = len(distinct) > max(_FEW_LEVELS, self.n_rows / 2)
+        if is_fine and all(np.isfinite(_as_number(text)) for text in distinct):
+            raise DataError(
+                f"'{name}' has numbers as texts, such as {distinct[0]!r}, and each of the {len(distinct)} would be a "
+                f"category: make them numbers, as by table['{name}'].astype(float); if you mean categories, write "
+                f"C({name}) in the formula, and (1 | {name}) for groups"
             )
 
 

@@ -71,7 +71,7 @@ class Encoding:
         for own in read.values():
             for name in sorted(own.columns):
                 if name not in own.categories:
-                    rows.refuse_written_dates(name)
+                    rows.refuse_written_numbers(name)
                 if name in own.categories or rows.are_texts(name):
                     levels[name] = levels_of(*rows.labels(name))
         groups = {own.group: levels_of(*_labels(own, rows)) for own in formula.groups}
