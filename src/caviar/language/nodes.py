@@ -55,12 +55,6 @@ class Node(Algebra):
         """The statement of a label that can index a plate instead of this number; empty for everything else."""
         return ""
 
-    @property
-    def in_words(self) -> str:
-        """Its name and kind for messages, such as ``"'x', an Exponential"``."""
-        kind = type(self).__name__
-        return f"'{self.name}', {'an' if kind[0] in 'AEIOU' else 'a'} {kind}"
-
     def __getstate__(self) -> dict[str, Any]:
         """Return the statement alone; a copy finds again what follows from it."""
         return {name: own for name, own in vars(self).items() if name not in self.kept_aside}

@@ -169,6 +169,12 @@ class Variable(Stated):
         return self.parents
 
     @property
+    def in_words(self) -> str:
+        """Its name and kind for messages, such as ``"'x', an Exponential"``."""
+        kind = type(self).__name__
+        return f"'{self.name}', {'an' if kind[0] in 'AEIOU' else 'a'} {kind}"
+
+    @property
     def stated_with(self) -> Variable:
         """The variable whose slots contain the arguments as stated: itself."""
         return self

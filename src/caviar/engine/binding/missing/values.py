@@ -105,7 +105,7 @@ def refuse_partial(node: Node, place: AnyArray) -> NoReturn:
         Always.
     """
     raise DataError(
-        f"{node.in_words}, has a missing value (NaN){_in_row(place)}, where the rest of "
+        f"'{node.name}', a {type(node).__name__}, has a missing value (NaN){_in_row(place)}, where the rest of "
         f"the vector is observed. Some entries of a vector may be missing only if there is one vector for "
         f"each row of data, MultivariateNormal(..., plates=obs); drop or impute such rows"
     )
