@@ -299,3 +299,12 @@ def test_moves_are_counted_in_words(number, words):
     console = Console(file=io.StringIO(), width=80)
     _say_moves(console, moves)
     assert console.file.getvalue().startswith(words)
+
+
+def test_numbers_beyond_double_precision_are_refused_without_warnings(run, tmp_path):
+    table = tmp_path / "huge.csv"
+    table.write_text("a,b\n1,1e300\n2,-1e300\n3,2\n")
+    with warnings.catch_warnings(action="error"):
+        result = run("fit", table, "-q")
+    assert result.exit_code == 2
+    assert "column 1 has the standard deviation 8.16e+299" in result.stderr

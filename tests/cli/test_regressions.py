@@ -135,6 +135,26 @@ def test_of_counts_intervals_are_written_and_their_score_is_compared(run, folder
     assert row["held_out"] == pytest.approx(mine.score(COLUMNS))
 
 
+def test_the_order_of_categories_is_said(run, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=60)
+    rating = np.array(["poor", "fair, or so", "good"])[np.searchsorted([-0.5, 0.8], x + rng.normal(size=60))]
+    table, path = tmp_path / "wines.csv", tmp_path / "m.caviar"
+    table.write_text("\n".join(["x,rating", *(f'{a},"{b}"' for a, b in zip(x, rating, strict=True))]))
+    options = ("--formula", "rating ~ x", "--family", "ordinal", "-q")
+    refused = run("fit", table, *options)
+    assert refused.exit_code == 2
+    assert "say --categories with 'fair, or so', 'good', 'poor', the lowest first" in refused.stderr
+    assert run("fit", table, *options, "--categories", 'poor,"fair, or so",good', "-o", path).exit_code == 0
+    categories = ["poor", "fair, or so", "good"]
+    mine = cv.MixedModel("rating ~ x", family="ordinal", categories=categories).fit(
+        {"x": x, "rating": rating}
+    )
+    assert cv.load(path).categories_ == categories
+    assert cv.load(path).elbo_ == pytest.approx(mine.elbo_)
+    assert run("predict", path, table, "-o", tmp_path / "out.csv", "-q").exit_code == 0
+
+
 def test_a_report_is_written_beside_the_model(run, model):
     assert run("report", model, "-q").exit_code == 0
     assert "common effects" in model.with_suffix(".html").read_text(encoding="utf-8")
@@ -168,6 +188,8 @@ def test_a_report_with_data_has_residuals_and_predictive_checks(run, model, fold
         (("--formula", "y ~ z"), "z"),
         (("--formula", "y"), "formula must have one ~"),
         (("--formula", FORMULA, "--family", "poison"), "family must be"),
+        (("--formula", FORMULA, "--categories", "a,b"), "only --family ordinal has categories"),
+        (("--categories", "a,b"), "--categories belongs to --model mixed"),
     ],
 )
 def test_what_mixed_models_do_not_have_is_refused(run, folder, monkeypatch, options, words):

@@ -118,3 +118,16 @@ def test_a_missing_file_is_told_before_anything_is_imported(folder):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_columns_of_a_vector_without_names_are_asked_for_in_words_of_the_command_line(run, folder):
+    (folder / "line.py").write_text(
+        "import caviar as cv\nimport numpy as np\n\ndef build():\n    obs = cv.Plate('obs')\n"
+        "    b = cv.MultivariateNormal('b', np.zeros(2), np.eye(2))\n"
+        "    return cv.Model(cv.Normal('y', cv.dot(cv.Data('X', plates=obs), b), 1.0, plates=obs))\n"
+    )
+    write_table(folder / "line.csv", {"X_0": Y, "X_1": Y**2, "y": Y})
+    result = run("fit", "line.csv", "--model", "line.py:build", "-q")
+    assert result.exit_code == 2
+    assert "where the entries of 'X' are stated, or give the arrays as a NumPy .npz file" in result.stderr
+    assert "mapping" not in result.stderr

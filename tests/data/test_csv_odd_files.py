@@ -94,6 +94,17 @@ def test_long_names_and_many_names_are_cut_in_messages(path):
         assert "(15 in all)" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("encoding", "words"),
+    [("latin-1", "if it is a text in Latin-1, iconv -f LATIN1"), ("utf-16", "it is in UTF-16: save it")],
+)
+def test_how_texts_in_other_encodings_become_tables(path, encoding, words):
+    path.write_bytes("größe,b\n1,2\n3,4\n".encode(encoding))
+    assert words in refusal(path)
+    path.write_bytes(bytes(range(256)))
+    assert refusal(path).endswith("in UTF-8")
+
+
 def test_a_name_is_asked_for():
     for source in ("", " "):
         with pytest.raises(DataError, match="expected the name of a file"):

@@ -21,6 +21,7 @@ def query_in(message: str) -> str:
 
 CASES = {
     "decimal": (";", ["60,6", "7", "-0,25"], [60.6, 7, -0.25], "a decimal comma"),
+    "below 1": (";", ["0,126", "-0,025", "1,125"], [0.126, -0.025, 1.125], "a decimal comma"),
     "thousands": (";", ["59,500", "1,200,000.5", "12"], [59500, 1200000.5, 12], "separators of thousands"),
     "both": (";", ["1.234,5", "12.000.000", "1,5"], [1234.5, 12e6, 1.5], "separators of thousands"),
     "swiss": (",", ["59'500", "1'000'000", "3"], [59500, 1e6, 3], "separators of thousands"),

@@ -470,3 +470,14 @@ def test_the_number_of_states_is_found_with_transitions_of_a_dirichlet_process()
     x = rng.normal(size=(64, 1)) + 8.0 * states[:, None]
     model = cv.HiddenMarkovModel("auto", transition_prior_type="dirichlet_process", random_state=0).fit(x)
     assert model.n_components_ == 2
+
+
+def test_a_score_weighs_sequences_as_the_fit_does():
+    """A sequence of weight 2 is the sequence twice, and one of weight 0 counts nothing."""
+    X, lengths = np.random.default_rng(0).normal(size=(30, 1)), [10, 15, 5]
+    X[25:] = 1e6
+    model = cv.HiddenMarkovModel(2, random_state=0).fit(X[:25], lengths=lengths[:2])
+    repeated = model.score(np.concatenate([X[:10], X[:10], X[10:25]]), lengths=[10, 10, 15])
+    assert model.score(X, lengths=lengths, sequence_weight=[2, 1, 0]) == pytest.approx(repeated, rel=1e-12)
+    with pytest.raises(cv.ParameterError, match="sequence_weight"):
+        model.score(X, lengths=lengths, sequence_weight=[1, 1])

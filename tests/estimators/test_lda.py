@@ -162,6 +162,8 @@ def test_dense_and_sparse_counts_in_any_form_are_the_same() -> None:
         counts.tocsc(),
         pieces,
         sparse.csr_matrix(counts),
+        sparse.dok_array(counts),
+        sparse.dok_matrix(counts),
         counts.toarray().astype(int),
     ):
         np.testing.assert_allclose(fitted(form).components_, expected.components_, rtol=1e-12)

@@ -241,3 +241,25 @@ def test_curves_are_drawn_of_one_trial(response: str) -> None:
     assert ax.get_ylabel() == "k, share of trials"
     # the interval of a new row would be that of one trial: from 0 to 1
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["row", "expected, 95% interval"]
+
+
+@pytest.mark.parametrize(
+    ("formula", "plain"),
+    [
+        ("y ~ log(body.mass)", "y ~ log(m)"),
+        ("y ~ log(`body mass`) + `body mass`", "y ~ log(m) + m"),
+        ("y ~ I(1.5 * body.mass**2)", "y ~ I(1.5 * m**2)"),
+        ("y ~ np.log(body.mass) + C(a.group, contr.sum)", "y ~ np.log(m) + C(g, contr.sum)"),
+        ("y ~ C(`a.group`, Treatment('b')) + offset(body.mass)", "y ~ C(g, Treatment('b')) + offset(m)"),
+        ("y ~ 1 + (scale(body.mass) | a.group)", "y ~ 1 + (scale(m) | g)"),
+    ],
+)
+def test_names_with_dots_or_in_backticks_are_columns_also_of_functions(formula: str, plain: str) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"y": rng.normal(size=60), "m": rng.uniform(1, 3, 60), "g": rng.choice(list("abc"), 60)}
+    )
+    table = table.assign(**{"body.mass": table["m"], "body mass": table["m"], "a.group": table["g"]})
+    found, expected = (cv.MixedModel(own, random_state=0).fit(table) for own in (formula, plain))
+    assert found.elbo_ == pytest.approx(expected.elbo_, abs=1e-9)
+    np.testing.assert_allclose(found.predict(table).mean, expected.predict(table).mean, atol=1e-9)

@@ -71,7 +71,9 @@ BAD_FORMULAS = {
     "y ~ x:": "cannot read",
     "y ~ __import__('os').getcwd()": "cannot read",
     "y ~ __import__('os')": "not supported",
-    "y ~ I(x.__class__)": "not supported",
+    "y ~ I(x.__class__)": "the table has no column 'x.__class__'",
+    "y ~ I(x.sum())": "not supported",
+    "y ~ C(school, Treatment('zzz'))": "is not among the provided levels",
     "y ~ {open('f')}": "not supported",
     "y ~ I(x**9**9)": "not supported",
     "y ~ I(9**9 * x)": "not supported",
@@ -477,6 +479,7 @@ def test_counts_that_vary_more_than_a_poisson():
     model = cv.MixedModel("y ~ x + (1 | school)", family="negative_binomial", random_state=0).fit(table)
     assert model.fixef()["x"] == pytest.approx(0.5, abs=0.1)
     assert 1.4 < model.size_ < 2.8
+    assert f"size {model.size_:.4g}, which has the highest ELBO" in str(model.summary())
     for size in (0.8 * model.size_, 1.25 * model.size_):
         assert clone(model).set_params(size=size).fit(table).elbo_ < model.elbo_
     assert model.predict(table).mean.mean() == pytest.approx(table["y"].mean(), rel=0.05)
@@ -496,7 +499,13 @@ def test_other_families(family):
         dirty = table.assign(y=table["y"] + 60.0 * (table.index % 40 == 0))
         robust = cv.MixedModel("y ~ x + (1 | school)", family=family, random_state=0).fit(dirty)
         assert robust.fixef()["x"] == pytest.approx(clean.fixef()["x"], abs=0.05)
-        assert robust.posterior_["degrees of freedom"].mean < 5
+        df = robust.posterior_.mean("degrees of freedom")
+        assert df < 5
+        # with heavy tails the precision is that of a scale, and no standard deviation
+        noise = [row for row in robust.summary().rows if row.part == "noise"]
+        assert [row.name for row in noise] == ["residual scale", "degrees of freedom"]
+        assert noise[1].mean == pytest.approx(df)
+        assert noise[1].lower < df < noise[1].upper
         return
     model = cv.MixedModel("seen ~ x + (1 | school)", family=family, random_state=0).fit(table)
     told = model.predict(table).mean
@@ -610,3 +619,44 @@ def test_the_intercept_is_that_at_zero_wherever_a_column_is_measured_from() -> N
         assert half == pytest.approx(1.959964 * rows["Intercept"].sd, rel=1e-6)
         found.append(rows["Intercept"].sd / offset)
     assert found[0] == pytest.approx(found[1], rel=1e-4)
+
+
+def test_a_score_weighs_rows_as_the_fit_does() -> None:
+    """A row of weight 2 is the row twice, and one of weight 0 counts nothing."""
+    table = schools(40)
+    weights = np.arange(40) % 3
+    model = cv.MixedModel("y ~ x + (1 | school)", random_state=0).fit(table)
+    repeated = table.loc[np.repeat(table.index, weights)]
+    assert model.score(table, sample_weight=weights) == pytest.approx(model.score(repeated), rel=1e-12)
+    with pytest.raises(cv.DataError, match="sample_weight"):
+        model.score(table, sample_weight=weights[:-1])
+    with pytest.raises(cv.DataError, match="the table has no rows"):
+        model.predict(table.iloc[:0])
+
+
+@pytest.mark.parametrize(("factor", "word"), [(1e200, "divide"), (1e-200, "multiply")])
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_numbers_whose_squares_no_double_has_are_refused(factor: float, word: str, name: str) -> None:
+    table = schools(40)
+    table[name] *= factor
+    with pytest.raises(cv.DataError, match=f"'{name}' has values of up to .* {word} the column"):
+        cv.MixedModel("y ~ x").fit(table)
+
+
+def test_numbers_as_texts_are_no_categories_unless_these_are_meant() -> None:
+    """Nearly every row would have an effect of its own. If so, predictions are those of that model, and finite."""
+    rng = np.random.default_rng(0)
+    school, x = rng.choice(list("abc"), 12), rng.normal(size=12)
+    table = pd.DataFrame({"x": x.astype(str), "school": school, "y": x + rng.normal(size=12)})
+    with pytest.raises(
+        cv.DataError, match=r"'x' has numbers as texts, .* each of the 12 would be a category"
+    ):
+        cv.MixedModel("y ~ x + (1 | school)").fit(table)
+    codes = table.assign(x=np.repeat(["1", "2", "3"], 4))
+    assert np.isfinite(cv.MixedModel("y ~ x + (1 | school)").fit(codes).elbo_)
+    model = cv.MixedModel("y ~ C(x) + (1 | school)").fit(table)
+    # the precision between schools is integrated over, and that of the noise is not
+    assert "integrated over precision of 1 | school" in model.posterior_.interval_remark
+    predicted = model.predict(table)
+    assert np.isfinite(predicted.mean).all()
+    assert (predicted.sd > 0).all()

@@ -207,7 +207,7 @@ DATA = {
     ),
     "not positive": (
         lambda: _fit(cv.Gamma("y", 1.0, cv.Gamma("b", 1, 1), plates=OBS), {"y": [0.0, 2.0]}),
-        ["'y', a Gamma, must be positive", "0.0"],
+        ["'y', a Gamma, must be positive", "its smallest value is 0"],
     ),
     "a flat density of data": (
         lambda: _fit(cv.Normal("y", cv.Normal("m", 0, 1), 0, plates=OBS), {"y": [0.0, 2.0]}),

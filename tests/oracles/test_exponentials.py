@@ -116,5 +116,7 @@ def test_what_has_no_update_or_no_value_is_refused():
         cv.Exponential("a", lam=2.0)
     with pytest.raises(cv.ModelError, match="'rate' of Exponential 'a' is zero"):
         cv.Exponential("a", 0.0)
-    with pytest.raises(cv.DataError, match="must not be negative; its smallest value is -1"):
+    with pytest.raises(
+        cv.DataError, match=", an Exponential, must not be negative; its smallest value is -1"
+    ):
         cv.Model(cv.Exponential("a", 1.0, plates=OBS)).fit({"a": [1.0, -1.0]})

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from galleries.exact import over_grid
-from scipy.stats import gamma, multivariate_normal, norm, skewnorm, truncnorm
+from scipy.special import erfcx
+from scipy.stats import expon, gamma, halfnorm, multivariate_normal, norm, skewnorm, truncnorm
 
 import caviar as cv
+from caviar.families._marginals import Marginals
 from caviar.testing import check_model, elbo_estimate
 
 OBS = cv.Plate("obs")
@@ -106,3 +108,48 @@ def test_what_has_no_update_or_no_value_is_refused():
         cv.HalfNormal("a", 0.0)
     with pytest.raises(cv.DataError, match="must not be negative; its smallest value is -1"):
         cv.Model(cv.HalfNormal("a", 1.0, plates=OBS)).fit({"a": [1.0, -1.0]})
+
+
+@pytest.mark.parametrize(
+    ("kind", "prior"), [(cv.HalfNormal, halfnorm(scale=2**0.5)), (cv.Exponential, expon(scale=2.0))]
+)
+def test_corrected_intervals_have_no_negative_numbers(kind, prior):
+    """The intervals shown beside an unknown precision are those of quadrature; a Normal's end was at -0.06."""
+    y = 0.2 + np.random.default_rng(11).normal(0, 0.5, 12)
+    model = cv.Model(cv.Normal("y", kind("a", 0.5), cv.Gamma("tau", 2, 1), plates=OBS))
+    posterior = model.fit({"y": y}, uncertainty="second_order")
+    a, tau = np.meshgrid(np.linspace(0, 3, 1501), np.exp(np.linspace(-5, 4, 901)), indexing="ij")
+    log_p = prior.logpdf(a) + gamma(2).logpdf(tau) + np.log(tau)
+    log_p += sum(norm.logpdf(own, a, tau**-0.5) for own in y)
+    share = np.exp(log_p - log_p.max()).sum(axis=1)
+    exact = np.interp([0.025, 0.975], np.cumsum(share) / share.sum(), a[:, 0])
+    np.testing.assert_allclose(posterior.interval("a"), exact, atol=0.02)
+    assert posterior.interval("a")[0] > 0
+
+
+def test_members_with_given_moments_have_the_intervals_of_their_own():
+    """Also where the moments are those of no member: a Gamma continues the exponential distribution."""
+    own = cv.families.TruncatedNormal([-9_000.0, -30.0, -3.0, 0.0, 1.0, 8.0, 39.0, 41.0, 1e6], 0.25)
+    sd = np.sqrt(own.variance)
+    (found,) = own.entry_marginals((0.025, 0.975))
+    matched = type(own).matched_marginals(found, sd, (0.025, 0.975))
+    np.testing.assert_allclose([matched.lower, matched.upper], [found.lower, found.upper], rtol=3e-5)
+    both = Marginals(np.stack([own.mean, own.mean]))
+    several = type(own).matched_marginals(both, np.stack([sd, sd]), (np.array([[0.025], [0.5]]), 0.975))
+    np.testing.assert_allclose(several.lower[0], found.lower, rtol=3e-5)
+    ends = [
+        float(type(own).matched_marginals(Marginals(np.array(1.0)), np.array(wide), (0.025, 0.5)).lower)
+        for wide in (1 - 1e-7, 1 + 1e-7)
+    ]
+    assert ends[0] == pytest.approx(ends[1], rel=1e-5)
+    assert ends[0] == pytest.approx(expon.ppf(0.025), rel=1e-5)
+
+
+@pytest.mark.parametrize("location", [-2e4, -9_999.0, -300.0, -3.0, -1.0, 2.0])
+@pytest.mark.parametrize("probability", [1e-6, 0.025, 0.975])
+def test_quantiles_have_the_probability_below_them(location: float, probability: float) -> None:
+    """By the scaled complementary error function; at -9,999 the difference of two quantiles was wrong by a factor."""
+    x = cv.families.TruncatedNormal(location, 1.0).interval(1 - 2 * min(probability, 1 - probability))
+    x = float(x[0] if probability < 0.5 else x[1])
+    above = np.log(erfcx((x - location) / 2**0.5) / erfcx(-location / 2**0.5)) + location * x - 0.5 * x**2
+    assert above == pytest.approx(np.log1p(-probability), rel=1e-8)

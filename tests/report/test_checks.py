@@ -100,6 +100,16 @@ def test_a_mixed_model_shows_its_effects_and_predictions(sleep):
     assert "reaction ~ days + (days | subject)" in text
 
 
+def test_effects_behind_a_link_are_in_its_units_and_not_exact():
+    """One factor, but the expected log density of a logistic function has no closed form."""
+    table = pd.DataFrame({"x": np.arange(40.0), "y": np.arange(40) // 4 % 2})
+    model = cv.MixedModel("y ~ x", family="bernoulli").fit(table)
+    page = gather(model, table)
+    assert "One factor" not in titles(page)
+    assert page["effects_units"] == "in log odds"
+    assert "Effects and their standard deviations are in log odds" in page_of(model, table)
+
+
 def test_residuals_of_a_bent_relation_are_off():
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, 300)

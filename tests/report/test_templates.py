@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import caviar as cv
+from caviar.report.html import gather
 from caviar.report.html.known import SequencesSubject, TopicsSubject
 from caviar.report.html.mixture import MixtureSubject
 from caviar.report.html.section import rendered
@@ -70,6 +71,24 @@ def test_mixed_columns_have_the_page_of_a_posterior():
     assert places == ["female, component 0", "male, component 0", "female, component 1", "male, component 1"]
     assert [column["name"] for column in page["quality"]] == list(penguins.columns)
     assert "Bayesian mixture of mixed columns" in cv.report.page_of(mixture)
+
+
+def test_names_of_columns_may_have_dots():
+    """As in R's iris: neither the variable nor a part of it ends at a dot within its name."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(40, 2)), columns=["Sepal.Length", "Petal.Width"])
+    table["The.species"] = np.repeat(["setosa", "virginica"], 20)
+    mixture = cv.MixedMixture(2, random_state=0, max_iter=5, tol=1.0).fit(table)
+    assert "Sepal.Length mean" in cv.report.page_of(mixture, table)
+    quoted = cv.MixedModel("`Sepal.Length` ~ `Petal.Width` + (1 | `The.species`)").fit(table)
+    model = cv.MixedModel("Sepal.Length ~ Petal.Width + (1 | The.species)").fit(table)
+    assert model.elbo_ == quoted.elbo_
+    page = gather(model, table)
+    assert [line["name"] for line in page["quality"]] == list(table.columns)
+    assert "The.species" in cv.report.page_of(model)
+    theta = cv.NormalGamma("a.theta", 0.0, 1.0, 1.0, 1.0)
+    stated = cv.Model(cv.Normal("a.x", theta, plates=cv.Plate("the.rows"))).fit({"a.x": [0.0, 1.0, 3.0]})
+    assert "a.theta.mean" in cv.report.page_of(stated, {"a.x": [0.0, 1.0, 3.0]})
 
 
 def test_variables_have_the_names_of_the_columns_and_of_the_summary():

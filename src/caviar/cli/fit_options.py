@@ -44,6 +44,7 @@ class FitOptions:
     prior_variance: m.PriorVariance = None
     formula: m.FormulaText = None
     family: m.FamilyName = None
+    categories: m.OrderedCategories = None
     sequence: m.SequenceColumn = None
     emission: m.EmissionKind = None
     stickiness: m.Stickiness = None
@@ -85,7 +86,8 @@ class FitOptions:
     @property
     def options(self) -> dict[str, Any]:
         """The options that only some models have, by their names on the command line; None where not given."""
-        return {name: _plain(getattr(self, field)) for name, field in _OWN.items()}
+        found = {name: _plain(getattr(self, field)) for name, field in _OWN.items()}
+        return {**found, "--categories": o.column_names_of(self.categories)}
 
     @cached_property
     def arguments(self) -> dict[str, Any]:
@@ -129,7 +131,7 @@ _OWN = {
             "doc_topic_prior",
             "topic_word_prior",
         ),
-        *("formula", "family"),
+        *("formula", "family", "categories"),
     )
 }
 """Options that only some models have -> their fields."""

@@ -137,7 +137,7 @@ KINDS = {
         "MixedModel",
         "mixed model",
         "ELBO",
-        {"--formula": "formula", "--family": "family"},
+        {"--formula": "formula", "--family": "family", "--categories": "categories"},
         defaults={"tol": 1e-8},
     ),
 }

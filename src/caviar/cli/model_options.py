@@ -64,6 +64,16 @@ FamilyName = Annotated[
         ),
     ),
 ]
+OrderedCategories = Annotated[
+    str | None,
+    option(
+        "--categories",
+        metavar="A,B",
+        help="With ordinal: the categories of the response in their order, the lowest first.",
+        default="numbers in their order",
+        panel=_REGRESSION,
+    ),
+]
 SequenceColumn = Annotated[
     str | None,
     option(

@@ -91,9 +91,12 @@ def rows_of_table(
 
 
 def _figures_of(column: Array) -> dict[str, float]:
+    # the fit says what to do about numbers whose squares are beyond a double
+    with np.errstate(over="ignore"):
+        mean, sd = float(np.nanmean(column)), float(np.nanstd(column))
     return {
-        "mean": float(np.nanmean(column)),
-        "standard_deviation": float(np.nanstd(column)),
+        "mean": mean,
+        "standard_deviation": sd,
         "min": float(np.nanmin(column)),
         "max": float(np.nanmax(column)),
         **_numbering(numbers_rows(column)),

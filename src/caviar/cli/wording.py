@@ -32,6 +32,12 @@ _IN_WORDS = (
     # what is chosen is told twice, for Python and for the command line
     (r"columns=\[[^\]]*\], on the command line (?=--columns)", ""),
     (r"take caviar\.data\.read_texts, on the command line (?=--model)", "say "),
+    (
+        r"give categories=\[\.\.\.\], the lowest first, of (.*), or a column of an ordered type",
+        r"say --categories with \1, the lowest first",
+    ),
+    (r"(?<![\w'])categories=", "--categories"),
+    (r"or pass a mapping, \{'.*\}$", "or give the arrays as a NumPy .npz file"),
     (r"uncertainty='linear_response'", "--uncertainty linear-response"),
     (r"(?<![\w'])(checkpoint|emission|encoding|family|uncertainty|vocabulary)='([\w-]*)'", r"--\1 \2"),
     (r"(?<![\w'])(checkpoint|encoding|uncertainty|vocabulary)=", r"--\1"),

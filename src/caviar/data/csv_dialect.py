@@ -9,6 +9,7 @@ import csv
 import gzip
 import re
 import zlib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ _MOST_LINES = 1_000
 """Lines that the first record may have."""
 _JSON = re.compile(r'\s*(\[\s*)?\{\s*("|\})')
 _START = 4_096
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+"""Bytes that texts do not have, and most other files do."""
 _NUMBER = re.compile(
     r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE
 )
@@ -151,7 +154,15 @@ def _how_to_read(path: Path) -> str:
         return "; it is a NumPy file: write its columns as a table, caviar.data.write_table('a.csv', {'x': values})"
     if kind == ".caviar":
         return "; it is a saved model: caviar show prints it"
-    return "; it is a workbook: save the sheet as CSV" if kind in {".xlsx", ".xls", ".ods"} else ""
+    if kind in {".xlsx", ".xls", ".ods"}:
+        return "; it is a workbook: save the sheet as CSV"
+    with opened_bytes(path) as file:
+        head = file.read(_START)
+    if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return f"; it is in UTF-16: save it in UTF-8, as iconv -f UTF-16 -t UTF-8 {path} does"
+    if _CONTROL.search(head):
+        return ""
+    return f"; if it is a text in Latin-1, iconv -f LATIN1 -t UTF-8 {path} writes it in UTF-8"
 
 
 @contextmanager

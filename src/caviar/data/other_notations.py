@@ -9,8 +9,8 @@ from typing import Any
 from ..files.naming import named
 from .table_files import as_number, identifier, literal
 
-_GROUPED_BY_COMMAS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
-_GROUPED = re.compile(r"[+-]?\d{1,3}([.' ]\d{3})+(,\d*)?")
+_GROUPED_BY_COMMAS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}([.' ]\d{3})+(,\d*)?")
 _WITH_COMMA = re.compile(r"[+-]?\d*,\d+")
 _MOST_TEXTS = 1_000
 _OR_DECIMAL = "; if the commas are decimal, with '.' in the place of ''"

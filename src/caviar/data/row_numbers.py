@@ -92,8 +92,9 @@ class RowNumbers:
         self._is_whole = self._is_whole and bool(np.all(values == np.rint(values)))
         self._n += len(values)
         self._low, self._high = min(self._low, float(values.min())), max(self._high, float(values.max()))
-        self._sum += float(away.sum())
-        self._squares += float(np.square(away).sum())
+        with np.errstate(over="ignore"):
+            self._sum += float(away.sum())
+            self._squares += float(np.square(away).sum())
 
     @property
     def are_found(self) -> bool:

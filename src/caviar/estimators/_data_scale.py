@@ -221,8 +221,8 @@ def _units(spread: Array, varies: AnyArray, total: float) -> Array:
     beyond = (own < _SMALLEST) | (own > _LARGEST / np.sqrt(max(total, 1.0)))
     if beyond.any():
         raise DataError(
-            f"a column has standard deviation {own[beyond][0]:.3g}, whose square float64 cannot hold with all its "
-            f"digits; give the data in other units"
+            f"column {np.flatnonzero(varies)[beyond][0]} has the standard deviation {own[beyond][0]:.3g}, whose square "
+            f"is beyond double precision; give the column in other units"
         )
     if own.size == spread.size:
         return spread

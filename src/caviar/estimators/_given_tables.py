@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
@@ -36,7 +37,8 @@ def require_table(X: Any, hint: str = "") -> None:
     if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind not in "mM":
         return
     refuse_unmade(X)
-    if isinstance(X, Mapping):
+    # SciPy's dictionary of keys is a mapping, too
+    if isinstance(X, Mapping) and not issparse(X):
         raise DataError(
             f"X must be a table of rows x columns; got a mapping ({type(X).__name__}) of {listed(list(map(str, X)))}. "
             f"Make a table of its columns: pandas.DataFrame(X)"

@@ -519,18 +519,24 @@ class HiddenMarkovModel(HasEvidence, Searched):
         )
         return np.where(np.isnan(rows).all(axis=1), 0.0, found)
 
-    def score(self, X: Any, y: Any = None, lengths: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, lengths: Any = None, sequence_weight: Any = None) -> float:
         """Return the mean log density of the rows, in nats per row.
 
         Parameters
         ----------
-        X, lengths
+        X, lengths, sequence_weight
             As for :meth:`fit`.
         y
             Ignored.
         """
         _refuse_lengths_in_place_of_y(y, X, lengths)
-        return float(self.score_samples(X, lengths).mean())
+        densities = self.score_samples(X, lengths)
+        weights = weights_of_rows(sequence_weight, checked_lengths(lengths, len(densities)))
+        if weights is None:
+            return float(densities.mean())
+        # a sequence without weight counts nothing, however improbable it is
+        counts = weights > 0
+        return float(np.average(densities[counts], weights=weights[counts]))
 
     def sample(
         self, n_samples: int = 1, random_state: Any = None, first_state: int | None = None

@@ -15,6 +15,7 @@ from .._errors import ParameterError
 from .._typing import AnyArray, Array
 from ..data.rows import on_host
 from ..densities.outliers import OutlierThreshold
+from ..families._marginals import variable_and_part
 from ..fitting.model import Model
 from ..lazy.rows import in_memory
 from ..models import mixed_mixture
@@ -208,8 +209,8 @@ class MixedMixture(HasEvidence, SearchedMixture):
 
     def _shown_name(self, stated: str) -> str:
         """Return what users call a variable of the stated model: the column, and which parameters of it."""
-        whole, _, part = stated.partition(".")
         columns = self._columns
+        whole, part = variable_and_part(stated, columns.parameters)
         for name, kind, own in zip(columns.names, columns.kinds, columns.parameters, strict=True):
             if own == whole and (part or kind != NUMBER):
                 return f"{name} {part or PARAMETERS[kind]}"

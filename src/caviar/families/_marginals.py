@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -12,6 +13,22 @@ from caviar._typing import Array
 
 Ends: TypeAlias = tuple[float, float]
 """Probabilities below the two ends of an interval."""
+
+
+def variable_and_part(name: str, variables: Container[str]) -> tuple[str, str]:
+    """Return the variable, and the part of a joint factor or an empty text, that the name of figures says.
+
+    The name of a variable may have dots itself, as that of a column ``"Sepal.Length"``.
+
+    Examples
+    --------
+    >>> variable_and_part("theta.mean", ["theta"]), variable_and_part("Sepal.Length", ["Sepal.Length"])
+    (('theta', 'mean'), ('Sepal.Length', ''))
+    """
+    if name in variables or "." not in name:
+        return name, ""
+    variable, _, part = name.rpartition(".")
+    return variable, part
 
 
 @dataclass(frozen=True)

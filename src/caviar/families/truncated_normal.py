@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar, Self
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
-from caviar.families._marginals import Ends, Marginals
+from caviar.families._marginals import Ends, Marginals, matched_gamma
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.numerics.bregman import NEAR, near_divergence
 from caviar.numerics.cached import cached_property
@@ -22,7 +23,9 @@ _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _EXPONENTIAL_BELOW = -2.0
 """Location (in standard deviations) below which draws come from an exponential, of which at least 80% are kept."""
 _EXPONENTIAL_ALONE = -1e4
-"""Location below which quantiles are those of an exponential, to eight digits."""
+"""Location below which quantiles are nearly those of an exponential."""
+_NARROW, _MEMBERS = 40.0, 2_000
+"""Location above which members are Normals to all digits, and how many members are tabulated below it."""
 _FARTHEST = 1e6
 """Standard deviations below zero that a location is at the most: exponential distributions have theirs there, and
 moments that are exact to 12 digits."""
@@ -245,17 +248,43 @@ class TruncatedNormal(ExponentialFamily):
         """Return the location, or 0 where that is negative."""
         return np.maximum(self.location, 0.0)
 
-    def _quantile(self, probability: float) -> Array:
-        log_above, location = math.log1p(-probability), self._standardised
+    def _quantile(self, probability: float | Array) -> Array:
+        log_above, location = np.log1p(-np.asarray(probability)), self._standardised
         direct = location - ndtri_exp(log_above + log_ndtr(location))
-        # far below zero the difference cancels, and the distribution is nearly exponential
-        far = location < _EXPONENTIAL_ALONE
-        exponential = -log_above / np.where(far, -location, 1.0)
-        return np.maximum(np.where(far, exponential, direct), 0.0) * self._unit
+        # below zero the difference cancels, and far below the distribution is nearly exponential
+        below = np.minimum(location, _EXPONENTIAL_BELOW)
+        found = np.where(location < _EXPONENTIAL_ALONE, log_above / below, np.maximum(direct, 0.0))
+        # one step of Newton's method in the logarithm of the probability above, which cancels nowhere
+        excess = (
+            log_tail_ratio(below - found) - log_tail_ratio(below) + (below - 0.5 * found) * found - log_above
+        )
+        step = np.where(location < _EXPONENTIAL_BELOW, excess / hazard(below - found), 0.0)
+        return np.maximum(found + step, 0.0) * self._unit
 
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
         low, high = (self._quantile(end) for end in ends)
         return [Marginals(self.mean, np.sqrt(self.variance), low, high)]
+
+    @classmethod
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+        """Return the figures of members with these moments; of a Gamma where the deviation exceeds the mean."""
+        mean = np.asarray(own.mean, dtype=np.float64)
+        found = matched_gamma(mean, sd, ends)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variation = sd / mean
+        variations, locations = _members()
+        is_member = (variation > 0) & (variation < variations[-1])
+        if found.lower is None or found.upper is None or not is_member.any():
+            return found
+        kept = variation[is_member]
+        # where the variation is small the restriction has no effect
+        location = np.where(kept < variations[0], 1.0 / kept, np.interp(kept, variations, locations))
+        unit = mean[is_member] / moment_ratios(location)[0]
+        member = cls(location * unit, unit**-2.0)
+        lower, upper = np.array(found.lower), np.array(found.upper)
+        for own_end, end in ((lower, ends[0]), (upper, ends[1])):
+            own_end[is_member] = member._quantile(np.broadcast_to(end, mean.shape)[is_member])
+        return Marginals(mean, sd, lower, upper)
 
     def sample(self, size: Size = None, seed: Seed = None) -> Array:
         """Return draws of shape size + batch."""
@@ -272,6 +301,14 @@ class TruncatedNormal(ExponentialFamily):
             draws[todo[kept]] = proposed[kept]
             todo = todo[~kept]
         return draws.reshape(shape) * self._unit
+
+
+@cache
+def _members() -> tuple[Array, Array]:
+    """Return standard deviations in units of the mean, which rise, and the standardised locations that have them."""
+    locations = np.sinh(np.linspace(math.asinh(_NARROW), math.asinh(_EXPONENTIAL_ALONE), _MEMBERS))
+    family = TruncatedNormal(locations, 1.0)
+    return np.sqrt(family.variance) / family.mean, locations
 
 
 def _central_covariances(location: Array) -> tuple[Array, Array, Array]:

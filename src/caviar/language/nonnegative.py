@@ -28,7 +28,7 @@ class Nonnegative(Variable):
 
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with numbers that are negative."""
-        return "" if np.all(value >= 0) else f"must not be negative; its smallest value is {value.min()}"
+        return "" if np.all(value >= 0) else f"must not be negative; its smallest value is {value.min():g}"
 
 
 class HalfNormal(Nonnegative):

@@ -132,7 +132,7 @@ class Gamma(Variable):
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with numbers that are not positive."""
         is_positive = np.all(value > 0) if value.ndim else value.item() > 0
-        return "" if is_positive else f"must be positive; its smallest value is {value.min()}"
+        return "" if is_positive else f"must be positive; its smallest value is {value.min():g}"
 
     def unit_value(self, plates: tuple[int, ...], spread: float) -> Array:
         """Return the inverse variance of the data."""

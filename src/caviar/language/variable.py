@@ -169,6 +169,12 @@ class Variable(Stated):
         return self.parents
 
     @property
+    def in_words(self) -> str:
+        """Its name and kind for messages, such as ``"'x', an Exponential"``."""
+        kind = type(self).__name__
+        return f"'{self.name}', {'an' if kind[0] in 'AEIOU' else 'a'} {kind}"
+
+    @property
     def stated_with(self) -> Variable:
         """The variable whose slots contain the arguments as stated: itself."""
         return self
@@ -273,7 +279,7 @@ class Variable(Stated):
         ModelError
             If they have no closed form.
         """
-        slots.refuse(f"nobody has written those of a {type(self).__name__} yet")
+        slots.refuse(f"the class {type(self).__name__} does not compute them")
 
     def parts_given(
         self, slots: ExpectedSlots, mean: Array, variance: Array

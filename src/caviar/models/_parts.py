@@ -2,10 +2,48 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
+from typing import ParamSpec
+
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..densities.parameters import require_whole
+from ..fitting.model import Model
 from ..language import Categorical, Dirichlet, MultivariateNormal, NormalWishart, Plate, Wishart
+
+Arguments = ParamSpec("Arguments")
+
+
+def sized(state: Callable[Arguments, Model]) -> Callable[Arguments, Model]:
+    """Return a function that states a model, and checks first that each of its sizes is a whole number from 1.
+
+    Raises
+    ------
+    ParameterError
+        If an argument that is annotated as ``int`` is anything else.
+
+    Examples
+    --------
+    >>> from caviar.models import tied_mixture
+    >>> tied_mixture(n_features=2.5, n_components=3)
+    Traceback (most recent call last):
+    caviar.ParameterError: n_features must be a whole number of at least 1; got 2.5
+    """
+    signature = inspect.signature(state)
+    sizes = [name for name, own in signature.parameters.items() if own.annotation == "int"]
+
+    @functools.wraps(state)
+    def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Model:
+        given = signature.bind(*args, **kwargs).arguments
+        for name in sizes:
+            if name in given:
+                require_whole(name, given[name], 1)
+        return state(*args, **kwargs)
+
+    return checked
 
 
 def as_vector(value: ArrayLike, size: int) -> ArrayLike:

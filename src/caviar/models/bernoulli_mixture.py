@@ -6,9 +6,10 @@ from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
 from ..language import Bernoulli, Beta, Plate
-from ._parts import hidden_labels
+from ._parts import hidden_labels, sized
 
 
+@sized
 def bernoulli_mixture(
     n_features: int,
     n_components: int,
@@ -48,6 +49,8 @@ def bernoulli_mixture(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid or has the wrong shape.
 

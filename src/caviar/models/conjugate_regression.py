@@ -6,9 +6,10 @@ from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
 from ..language import Data, Normal, NormalGamma, Plate, dot
-from ._parts import as_matrix, as_vector
+from ._parts import as_matrix, as_vector, sized
 
 
+@sized
 def conjugate_regression(
     n_features: int,
     *,
@@ -52,6 +53,8 @@ def conjugate_regression(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError, PlateError
         If an argument is invalid or has the wrong shape.
 

@@ -6,9 +6,10 @@ from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
 from ..language import Gamma, Normal, NormalGamma, Plate
-from ._parts import as_column, hidden_labels
+from ._parts import as_column, hidden_labels, sized
 
 
+@sized
 def diagonal_mixture(
     n_features: int,
     n_components: int,
@@ -58,6 +59,8 @@ def diagonal_mixture(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid or has the wrong shape.
 
@@ -79,6 +82,7 @@ def diagonal_mixture(
     return Model(Normal("x", theta[z], plates=(obs, feature)))
 
 
+@sized
 def diagonal_mixture_independent(
     n_features: int,
     n_components: int,
@@ -123,6 +127,8 @@ def diagonal_mixture_independent(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid or has the wrong shape.
 

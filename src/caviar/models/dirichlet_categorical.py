@@ -6,9 +6,10 @@ from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
 from ..language import Categorical, Dirichlet, Plate
-from ._parts import as_vector
+from ._parts import as_vector, sized
 
 
+@sized
 def dirichlet_categorical(n_categories: int, *, concentration: ArrayLike = 1.0) -> Model:
     r"""Return the model of rows that fall into K categories with unknown probabilities.
 
@@ -29,6 +30,11 @@ def dirichlet_categorical(n_categories: int, *, concentration: ArrayLike = 1.0) 
     -------
     Model
         Variables ``probabilities``, and ``x`` (plate ``obs``) with values 0 to K - 1.
+
+    Raises
+    ------
+    ParameterError
+        If a size is not a whole number of at least 1.
 
     Notes
     -----

@@ -7,9 +7,10 @@ from numpy.typing import ArrayLike
 from ..fitting.model import Model
 from ..language import Categorical, MultivariateNormal, Plate, StickBreaking
 from ..language.nodes import Expression
-from ._parts import means_and_precisions
+from ._parts import means_and_precisions, sized
 
 
+@sized
 def dirichlet_process_mixture(
     n_features: int,
     truncation: int,
@@ -58,6 +59,8 @@ def dirichlet_process_mixture(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid or has the wrong shape.
 

@@ -6,8 +6,10 @@ import numpy as np
 
 from ..fitting.model import Model
 from ..language import Gamma, MultivariateNormal, Normal, Plate, diagonal, dot
+from ._parts import sized
 
 
+@sized
 def factor_analysis(
     n_features: int,
     n_factors: int,
@@ -63,6 +65,8 @@ def factor_analysis(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid.
 

@@ -6,9 +6,10 @@ from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
 from ..language import MultivariateNormal, Plate
-from ._parts import hidden_labels, normal_vector, precision_matrix
+from ._parts import hidden_labels, normal_vector, precision_matrix, sized
 
 
+@sized
 def gaussian_mixture(
     n_features: int,
     n_components: int,
@@ -64,6 +65,8 @@ def gaussian_mixture(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid or has the wrong shape.
 

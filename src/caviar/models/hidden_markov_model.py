@@ -15,7 +15,7 @@ from ..language import (
     Plate,
     Poisson,
 )
-from ._parts import as_vector, normal_vector, precision_matrix
+from ._parts import as_vector, normal_vector, precision_matrix, sized
 
 
 def _chain(
@@ -30,6 +30,7 @@ def _chain(
     )
 
 
+@sized
 def gaussian_hidden_markov_model(
     n_features: int,
     n_states: int,
@@ -83,6 +84,8 @@ def gaussian_hidden_markov_model(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid or has the wrong shape.
 
@@ -116,6 +119,7 @@ def gaussian_hidden_markov_model(
     return Model(MultivariateNormal("x", mean[s], precision[s], plates=time))
 
 
+@sized
 def categorical_hidden_markov_model(
     n_categories: int,
     n_states: int,
@@ -152,6 +156,8 @@ def categorical_hidden_markov_model(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid or has the wrong shape.
 
@@ -178,6 +184,7 @@ def categorical_hidden_markov_model(
     return Model(Categorical("x", emission[s], plates=time))
 
 
+@sized
 def poisson_hidden_markov_model(
     n_features: int,
     n_states: int,
@@ -220,6 +227,8 @@ def poisson_hidden_markov_model(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid or has the wrong shape.
 

@@ -8,8 +8,10 @@ from numpy.typing import ArrayLike
 from .._errors import ParameterError
 from ..fitting.model import Model
 from ..language import Categorical, Normal, Plate
+from ._parts import sized
 
 
+@sized
 def known_variance_mixture(
     n_components: int,
     *,
@@ -50,6 +52,8 @@ def known_variance_mixture(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ParameterError
         If a variance is not positive, or only some of the prior variances are infinite.
     ModelError

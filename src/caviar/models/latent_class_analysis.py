@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 from .._errors import ParameterError
 from ..fitting.model import Model
 from ..language import Categorical, Dirichlet, Plate
-from ._parts import hidden_labels
+from ._parts import hidden_labels, sized
 
 
+@sized
 def latent_class_analysis(
     n_categories: Mapping[str, int],
     n_classes: int,
@@ -51,6 +52,8 @@ def latent_class_analysis(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ParameterError
         If there is no column, or a column has no categories.
     ModelError

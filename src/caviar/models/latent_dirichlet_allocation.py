@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 from .._errors import ModelError
 from ..fitting.model import Model
 from ..language import Categorical, Dirichlet, Plate, StickBreaking
-from ._parts import as_vector
+from ._parts import as_vector, sized
 
 
+@sized
 def latent_dirichlet_allocation(
     n_topics: int,
     n_words: int,
@@ -64,6 +65,8 @@ def latent_dirichlet_allocation(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid or has the wrong shape.
 

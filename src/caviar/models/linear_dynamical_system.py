@@ -15,8 +15,10 @@ from ..language import (
     diagonal,
     dot,
 )
+from ._parts import sized
 
 
+@sized
 def linear_dynamical_system(
     n_features: int,
     n_states: int,
@@ -81,6 +83,8 @@ def linear_dynamical_system(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid.
 

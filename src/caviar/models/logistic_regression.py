@@ -6,9 +6,10 @@ from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
 from ..language import Bernoulli, Data, Plate, dot, logistic
-from ._parts import normal_vector
+from ._parts import normal_vector, sized
 
 
+@sized
 def logistic_regression(
     n_features: int, *, prior_mean: ArrayLike = 0.0, prior_precision: ArrayLike = 0.1
 ) -> Model:
@@ -51,6 +52,8 @@ def logistic_regression(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid or has the wrong shape.
 

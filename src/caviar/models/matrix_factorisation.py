@@ -6,8 +6,10 @@ import numpy as np
 
 from ..fitting.model import Model
 from ..language import Data, Gamma, MultivariateNormal, Normal, Plate, dot
+from ._parts import sized
 
 
+@sized
 def matrix_factorisation(
     n_users: int,
     n_items: int,
@@ -53,6 +55,8 @@ def matrix_factorisation(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid.
 

@@ -6,12 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
+from ._parts import sized
 from .gaussian_mixture import gaussian_mixture
 
 POINT = ("weights", "mean", "precision")
 """The factors that are point masses in EM and MAP-EM: ``model.fit(data, point=POINT)``."""
 
 
+@sized
 def maximum_likelihood_mixture(
     n_features: int, n_components: int, *, smallest_variance: ArrayLike | None = None
 ) -> Model:
@@ -44,6 +46,11 @@ def maximum_likelihood_mixture(
     -------
     Model
         Variables ``weights``, ``mean`` and ``precision`` (plate ``component``), ``z`` and ``x`` (plate ``obs``).
+
+    Raises
+    ------
+    ParameterError
+        If a size is not a whole number of at least 1.
 
     Notes
     -----

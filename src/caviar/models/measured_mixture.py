@@ -6,9 +6,10 @@ from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
 from ..language import Data, MultivariateNormal, Plate, diagonal
-from ._parts import hidden_labels, means_and_precisions
+from ._parts import hidden_labels, means_and_precisions, sized
 
 
+@sized
 def measured_mixture(
     n_features: int,
     n_components: int,
@@ -65,6 +66,8 @@ def measured_mixture(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid or has the wrong shape.
 

@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike
 from .._errors import ParameterError
 from ..fitting.model import Model
 from ..language import Categorical, Dirichlet, Gamma, Normal, NormalGamma, Plate, Poisson, Variable
-from ._parts import hidden_labels
+from ._parts import hidden_labels, sized
 
 NumberPrior = tuple[float, float, float, float]
 CountPrior = tuple[float, float]
 
 
+@sized
 def mixed_mixture(
     n_components: int,
     *,
@@ -73,7 +74,8 @@ def mixed_mixture(
     Raises
     ------
     ParameterError
-        If no column is named, a column is named twice, or a column has no prior in a mapping.
+        If ``n_components`` is not a whole number of at least 1, no column is named, a column is named twice, or a
+        column has no prior in a mapping.
     ModelError
         If another argument is invalid or has the wrong shape.
 

@@ -6,9 +6,10 @@ from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
 from ..language import MultivariateNormal, Plate
-from ._parts import hidden_labels, means_and_precisions
+from ._parts import hidden_labels, means_and_precisions, sized
 
 
+@sized
 def normal_wishart_mixture(
     n_features: int,
     n_components: int,
@@ -59,6 +60,8 @@ def normal_wishart_mixture(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid or has the wrong shape.
 

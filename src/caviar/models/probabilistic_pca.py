@@ -6,6 +6,7 @@ from typing import Any
 
 from ..fitting.model import Model
 from ..language import Gamma, Plate
+from ._parts import sized
 from .factor_analysis import state_factors
 
 POINT = ("loadings", "mean", "tau")
@@ -21,6 +22,7 @@ MAXIMUM_LIKELIHOOD: dict[str, Any] = {
 """Flat priors: ``probabilistic_pca(D, K, **MAXIMUM_LIKELIHOOD)``."""
 
 
+@sized
 def probabilistic_pca(
     n_features: int,
     n_factors: int,
@@ -75,6 +77,8 @@ def probabilistic_pca(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid.
 

@@ -6,9 +6,10 @@ from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
 from ..language import Bernoulli, Data, Plate, dot, probit
-from ._parts import normal_vector
+from ._parts import normal_vector, sized
 
 
+@sized
 def probit_regression(
     n_features: int, *, prior_mean: ArrayLike = 0.0, prior_precision: ArrayLike = 0.25
 ) -> Model:
@@ -47,6 +48,8 @@ def probit_regression(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid or has the wrong shape.
 

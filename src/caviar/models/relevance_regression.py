@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from ..fitting.model import Model
 from ..language import Data, Gamma, MultivariateNormal, Normal, Plate, diagonal, dot
+from ._parts import sized
 
 
+@sized
 def relevance_regression(
     n_features: int,
     *,
@@ -45,6 +47,8 @@ def relevance_regression(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid.
 

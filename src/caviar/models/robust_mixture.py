@@ -6,9 +6,10 @@ from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
 from ..language import Gamma, MultivariateNormal, Plate
-from ._parts import hidden_labels, normal_vector, precision_matrix
+from ._parts import hidden_labels, normal_vector, precision_matrix, sized
 
 
+@sized
 def robust_mixture(
     n_features: int,
     n_components: int,
@@ -61,6 +62,8 @@ def robust_mixture(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid or has the wrong shape.
 

@@ -6,9 +6,10 @@ from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
 from ..language import Data, Gamma, Normal, Plate, dot
-from ._parts import normal_vector
+from ._parts import normal_vector, sized
 
 
+@sized
 def robust_regression(
     n_features: int,
     *,
@@ -52,6 +53,8 @@ def robust_regression(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid or has the wrong shape.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from .._errors import ModelError
 from ..fitting.model import Model
 from ..language import Data, Gamma, Normal, Plate, SingleEffect, dot
+from ._parts import sized
 
 
+@sized
 def sparse_effects(
     n_features: int,
     n_effects: int = 10,
@@ -46,6 +47,8 @@ def sparse_effects(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid.
 
@@ -64,8 +67,6 @@ def sparse_effects(
     >>> sorted(own.entries for own in posterior.credible_sets({"X": X}))
     [(7,), (31,)]
     """
-    if n_effects < 1:
-        raise ModelError(f"n_effects must be a number of effects from 1; got {n_effects}")
     obs = Plate("obs")
     columns = Data("X", plates=obs)
     effects = [SingleEffect(f"effect {k}", n_features, precision=precision) for k in range(1, n_effects + 1)]

@@ -6,9 +6,10 @@ from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
 from ..language import Gamma, Normal, NormalGamma, Plate
-from ._parts import as_column, hidden_labels
+from ._parts import as_column, hidden_labels, sized
 
 
+@sized
 def spherical_mixture(
     n_features: int,
     n_components: int,
@@ -59,6 +60,8 @@ def spherical_mixture(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid or has the wrong shape.
 
@@ -88,6 +91,7 @@ def spherical_mixture(
     return Model(Normal("x", theta[z], plates=(obs, feature)))
 
 
+@sized
 def spherical_mixture_independent(
     n_features: int,
     n_components: int,
@@ -132,6 +136,8 @@ def spherical_mixture_independent(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid or has the wrong shape.
 

@@ -6,9 +6,10 @@ from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
 from ..language import MultivariateNormal, Plate
-from ._parts import hidden_labels, means_and_precisions, normal_vector, precision_matrix
+from ._parts import hidden_labels, means_and_precisions, normal_vector, precision_matrix, sized
 
 
+@sized
 def tied_mixture(
     n_features: int,
     n_components: int,
@@ -61,6 +62,8 @@ def tied_mixture(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid or has the wrong shape.
 
@@ -84,6 +87,7 @@ def tied_mixture(
     return Model(MultivariateNormal("x", theta[z], plates=obs))
 
 
+@sized
 def tied_mixture_independent(
     n_features: int,
     n_components: int,
@@ -130,6 +134,8 @@ def tied_mixture_independent(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid or has the wrong shape.
 

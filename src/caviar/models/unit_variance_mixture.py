@@ -8,9 +8,10 @@ from numpy.typing import ArrayLike
 from .._errors import ParameterError
 from ..fitting.model import Model
 from ..language import Normal, Plate
-from ._parts import as_column, hidden_labels
+from ._parts import as_column, hidden_labels, sized
 
 
+@sized
 def unit_variance_mixture(
     n_features: int,
     n_components: int,
@@ -57,6 +58,8 @@ def unit_variance_mixture(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ParameterError
         If a variance is not positive and finite.
     ModelError

@@ -6,9 +6,10 @@ from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
 from ..language import Constant, Data, Gamma, MultivariateNormal, Normal, Plate, diagonal, dot
-from ._parts import as_matrix, as_vector
+from ._parts import as_matrix, as_vector, sized
 
 
+@sized
 def varying_coefficients(
     n_features: int,
     n_groups: int,
@@ -71,6 +72,8 @@ def varying_coefficients(
 
     Raises
     ------
+    ParameterError
+        If a size is not a whole number of at least 1.
     ModelError
         If an argument is invalid or has the wrong shape.
 

@@ -406,9 +406,10 @@ def _check_sizes(
         if size is None or size == len(names):
             continue
         by = next((other.name for other in axes.group(axis) if other.name in labels), None)
+        has = "has" if axis.kind == "plate" else "have"
         if axis in axes.declared or by is None:
             raise PlateError(
-                f"{in_words(axis)} has size {size}, but its names are {listed(names)} ({len(names)} in all); "
+                f"{in_words(axis)} {has} size {size}, but the names are {listed(names)} ({len(names)} in all); "
                 f"give as many"
             )
         remedy = "state as many"
@@ -420,7 +421,7 @@ def _check_sizes(
         elif len(names) < size:
             remedy = "list all categories, also those without data: names=[...] of the Dirichlet above it"
         raise PlateError(
-            f"{in_words(axis)} has size {size}, but the labels of '{by}' are {listed(names)} ({len(names)} in all); "
+            f"{in_words(axis)} {has} size {size}, but the labels of '{by}' are {listed(names)} ({len(names)} in all); "
             f"{remedy}"
         )
 

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 
 from .._errors import ParameterError
 from .._typing import AnyArray
+from ..families._marginals import variable_and_part
 from ._axes import LINES, in_style, muted, new_axes, new_grid, paper, stroke
 from ._posterior_figures import (
     Figures,
@@ -163,7 +164,7 @@ def _panels(
     found: list[Panel] = []
     for name in variables:
         for figures in figures_for(fitted, name, level):
-            axes = {*figures.plates, figures.name.partition(".")[0]}
+            axes = {*figures.plates, variable_and_part(figures.name, posterior_of(fitted))[0]}
             own_names, own_only = (
                 {axis: own for axis, own in (given or {}).items() if axis in axes} for given in (names, only)
             )
@@ -186,7 +187,8 @@ def _apart(
     if spans.max() <= _SIMILAR * max(spans.min(), 1e-300):
         return []
     whole = places_of(fitted, figures, names, only)
-    plate, last = figures.plates[0], (*figures.plates, figures.name.partition(".")[0])[1]
+    variable, _ = variable_and_part(figures.name, posterior_of(fitted))
+    plate, last = figures.plates[0], (*figures.plates, variable)[1]
     first_names, last_names = (*figures.names, None, None)[:2]
     along, titles = names.get(plate) or first_names, names.get(last) or last_names
     numbered = f"{last} " if len(figures.plates) == 2 else ""

@@ -11,6 +11,7 @@ import numpy as np
 from .._errors import ParameterError
 from .._typing import Array
 from ..estimators._saveable import Saveable
+from ..families._marginals import variable_and_part
 from ..language import Data
 from ..names import place_in_words
 from ..posterior.posterior import Posterior
@@ -104,7 +105,7 @@ def figures_for(fitted: Any, variable: str, level: float) -> list[Figures]:
     if not isinstance(fitted, Saveable):
         return figures_of(posterior, variable, level)
     name = fitted._stated_name(str(variable))
-    if name.partition(".")[0] not in posterior:
+    if variable_and_part(name, posterior)[0] not in posterior:
         known = list(dict.fromkeys(map(repr, known_names(fitted))))
         raise ParameterError(f"the estimator has no parameters {variable!r:.60}; it has {', '.join(known)}")
     return [replace(own, shown=fitted._shown_name(own.name)) for own in figures_of(posterior, name, level)]
@@ -126,7 +127,9 @@ def as_stated(fitted: Any, given: Mapping[str, Sequence[str]] | None) -> dict[st
     """Return names by axis with variables of an estimator by the names of its statement."""
     if not isinstance(fitted, Saveable):
         return dict(given or {})
-    return {fitted._stated_name(axis).partition(".")[0]: own for axis, own in (given or {}).items()}
+    posterior = posterior_of(fitted)
+    stated = {fitted._stated_name(axis): own for axis, own in (given or {}).items()}
+    return {variable_and_part(axis, posterior)[0]: own for axis, own in stated.items()}
 
 
 def figures_of(posterior: Posterior, variable: str, level: float) -> list[Figures]:
@@ -146,7 +149,7 @@ def figures_of(posterior: Posterior, variable: str, level: float) -> list[Figure
     ParameterError
         If the posterior has no such factor.
     """
-    name, _, part = str(variable).partition(".")
+    name, part = variable_and_part(str(variable), posterior)
     if name not in posterior:
         known = ", ".join(repr(other) for other in posterior)
         raise ParameterError(f"the posterior has no global variable {variable!r:.60}; it has {known}")
@@ -200,7 +203,7 @@ def _names_of(
     fitted: Any, figures: Figures, names: Mapping[str, Sequence[str]] | None
 ) -> dict[str, Sequence[str]]:
     """Return the names of the entries: given, of the posterior, or of the columns that a fitted mixture saw."""
-    variable = figures.name.partition(".")[0]
+    variable, _ = variable_and_part(figures.name, posterior_of(fitted))
     axes = [*figures.plates, *[variable] * (figures.mean.ndim - len(figures.plates))]
     of_posterior = {axis: own for axis, own in zip(axes, figures.names, strict=False) if own is not None}
     known = list(map(str, getattr(fitted, "feature_names_in_", ())))
@@ -235,7 +238,7 @@ def places_of(
     """
     names, only = _names_of(fitted, figures, names), dict(only or {})
     shape, n_plates = figures.mean.shape, len(figures.plates)
-    variable = figures.name.partition(".")[0]
+    variable, _ = variable_and_part(figures.name, posterior_of(fitted))
     axes = (*figures.plates, variable)
     for argument, given in (("names", names), ("only", only)):
         unknown = [name for name in given if name not in axes]

@@ -12,7 +12,7 @@ import numpy as np
 from .._errors import ModelError, ParameterError
 from .._typing import Array
 from ..engine.starts.restarts import distinct_ends, told_ends
-from ..families._marginals import Marginals
+from ..families._marginals import Marginals, variable_and_part
 from .summary import Summary, summary_of
 from .uncertainty.known import HEAVY, SHOWN, MeanField, Source, Tell, Uncertainty, ends_of
 
@@ -227,10 +227,7 @@ class ShowsUncertainty(ABC):
         return self._shown_as("auto").weighted(name)
 
     def _of_part(self, name: str, level: float, figure: str) -> Array:
-        # the name of a variable may have dots itself
-        variable = str(name)
-        if variable not in tuple(self):
-            variable = variable.rpartition(".")[0] or variable
+        variable, _ = variable_and_part(str(name), tuple(self))
         found = {variable + own.part: getattr(own, figure) for own in self.marginals(variable, level)}
         if name not in found:
             raise ModelError(f"'{variable}' has {' and '.join(map(repr, found))}; got {name!r}")

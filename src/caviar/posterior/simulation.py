@@ -246,7 +246,7 @@ def _as_pair(variable: Variable, value: Any) -> MeanPrecision:
     pair = tuple(_as_numbers(variable, part) for part in value) if isinstance(value, tuple) else ()
     if [part.ndim for part in pair] != [rank + variable.value_rank, n_precisions + variable.precision_rank]:
         raise ParameterError(
-            f"a value of '{variable.name}', a {type(variable).__name__}, is a pair (mean, precision), each over its "
+            f"a value of {variable.in_words}, is a pair (mean, precision), each over its "
             f"plates; got {value!r}"
         )
     return MeanPrecision(*pair)

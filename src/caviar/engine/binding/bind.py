@@ -193,7 +193,7 @@ def _known_in_part(given: Mapping[Node, Any], plate: Plate | None) -> dict[Node,
             refuse_flat(node)
             if is_joint(node):
                 raise DataError(
-                    f"'{node.name}', a {type(node).__name__}, is a latent variable with a value for each "
+                    f"{node.in_words}, is a latent variable with a value for each "
                     f"row, and takes no data: only a Categorical of the rows may be known. Leave '{node.name}' out"
                 )
             found[node] = Latent(labels=partial_labels(node, value))

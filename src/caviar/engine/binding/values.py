@@ -135,7 +135,7 @@ def check_support(node: Variable, value: AnyArray) -> None:
         raise DataError(f"'{node.name}' is a hidden variable: it is inferred and takes no data; leave it out")
     problem = _problem_with(value, node.problem_with)
     if problem:
-        raise DataError(f"'{node.name}', a {type(node).__name__}, {problem}")
+        raise DataError(f"{node.in_words}, {problem}")
 
 
 def check_beside(node: Variable, values: Mapping[Node, AnyArray]) -> None:
@@ -156,7 +156,7 @@ def check_beside(node: Variable, values: Mapping[Node, AnyArray]) -> None:
     else:
         problem = node.problem_beside(own, whole_beside(node, values.__getitem__, known)) if own.size else ""
     if problem:
-        raise DataError(f"'{node.name}', a {type(node).__name__}, {problem}")
+        raise DataError(f"{node.in_words}, {problem}")
 
 
 def whole_beside(

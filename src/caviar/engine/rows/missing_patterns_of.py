@@ -53,7 +53,7 @@ def missing_patterns_of(
 def _refuse(leaf: Variable, gaps: Gaps) -> NoReturn:
     row = int(np.argmax(gaps.seen.any(axis=1) & ~gaps.seen.all(axis=1)))
     raise DataError(
-        f"'{leaf.name}', a {type(leaf).__name__}, has a missing value (NaN) in row {row}, where the rest of the vector "
+        f"{leaf.in_words}, has a missing value (NaN) in row {row}, where the rest of the vector "
         f"is observed. caviar can integrate missing entries out only if its mean and precision depend on global "
         f"variables and at most one Categorical of the row; here they depend on another variable of the "
         f"row. "

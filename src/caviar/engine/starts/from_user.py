@@ -168,7 +168,7 @@ def _as_point(problem: Problem, variable: Variable, value: Any) -> PointMass | f
         raise ParameterError(f"init of '{variable.name}' must fit shape {shape}; got {value!r}") from None
     wrong = variable.problem_with(point) if all_finite(point) else "must be finite"
     if wrong:
-        raise ParameterError(f"init of '{variable.name}', a {type(variable).__name__}, {wrong}")
+        raise ParameterError(f"init of {variable.in_words}, {wrong}")
     return PointMass.of(variable, point)
 
 
@@ -186,7 +186,7 @@ def _as_pair(variable: Variable, value: Any) -> MeanPrecision:
         mean, precision = (np.asarray(part, dtype=np.float64) for part in value)
     except (TypeError, ValueError, OverflowError):
         raise ParameterError(
-            f"init of '{variable.name}', a {type(variable).__name__}, is a distribution or a pair (mean, precision), "
+            f"init of {variable.in_words}, is a distribution or a pair (mean, precision), "
             f"each over its plates; got {value!r}"
         ) from None
     matrix = variable.precision_rank == 2

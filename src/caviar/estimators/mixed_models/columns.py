@@ -18,8 +18,14 @@ from ...data.frames import Frame, frame_of, has_dates, index_of, without_absent
 from ...data.labels import TextLabels, are_ordered, text_labels
 from ...data.lost_digits import numbers_that_are_there, refuse_lost_digits
 
+_FEW_LEVELS = 5
+"""Texts of so few numbers may be codes, even if each row has its own."""
+
 _SHOWN = 8
 """Names that a message lists at most."""
+
+_LARGEST = 1e150
+"""Size of numbers whose squares, of many rows, a double still has; the inverse is the smallest."""
 
 _DATE = re.compile(
     r"(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})(?:[ T]\d{1,2}:\d{2}(?::\d{2}.*)?Z?)?"
@@ -133,6 +139,7 @@ class Rows:
                 f"'{name}' has {values[wrong[0]]} in row {wrong[0]}; drop the rows that lack a value, or fill them "
                 f"({len(wrong)} of {len(values)} rows)"
             )
+        _refuse_extreme(name, values)
         return values
 
     def labels(self, name: str) -> tuple[AnyArray, list[str] | None]:
@@ -192,8 +199,8 @@ class Rows:
         """Whether a column has texts or categories, and no numbers."""
         return text_labels(self.column(name), name) is not None
 
-    def refuse_written_dates(self, name: str) -> None:
-        """Refuse texts that are all dates, as columns of dates are refused: each would be a category.
+    def refuse_written_numbers(self, name: str) -> None:
+        """Refuse texts that are all dates, or numbers that hardly occur twice: each would be a category.
 
         Raises
         ------
@@ -209,6 +216,13 @@ class Rows:
                 f"'{name}' has dates as texts, such as {distinct[0]!r}, and each of the {len(distinct)} would be a "
                 f"category: make a column of numbers, such as the days since the first date; if you mean categories, "
                 f"write C({name}) in the formula, and (1 | {name}) for groups"
+            )
+        is_fine = len(distinct) > max(_FEW_LEVELS, self.n_rows / 2)
+        if is_fine and all(np.isfinite(_as_number(text)) for text in distinct):
+            raise DataError(
+                f"'{name}' has numbers as texts, such as {distinct[0]!r}, and each of the {len(distinct)} would be a "
+                f"category: make them numbers, as by table['{name}'].astype(float); if you mean categories, write "
+                f"C({name}) in the formula, and (1 | {name}) for groups"
             )
 
 
@@ -276,6 +290,23 @@ def refuse_unseen(name: str, texts: AnyArray, levels: Sequence[str]) -> None:
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(map(repr, names[:_SHOWN]))
     return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
+
+
+def _refuse_extreme(name: str, values: Array) -> None:
+    """Refuse numbers whose squares are beyond double precision.
+
+    Raises
+    ------
+    DataError
+        If the largest one is so large, or so small.
+    """
+    largest = float(np.max(np.abs(values), initial=0.0))
+    if largest > _LARGEST or 0.0 < largest < 1.0 / _LARGEST:
+        do = "divide" if largest > 1.0 else "multiply"
+        raise DataError(
+            f"'{name}' has values of up to {largest:.3g}, whose squares are beyond double precision; {do} the "
+            f"column by a number"
+        )
 
 
 def mean_and_sd(values: Array, weights: Array | None) -> tuple[Array, Array]:

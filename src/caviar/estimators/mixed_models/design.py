@@ -12,7 +12,7 @@ from ..._errors import DataError, ParameterError
 from ..._typing import AnyArray, Array
 from .columns import Rows, levels_of, mean_and_sd, refuse_unseen
 from .formula import Formula, GroupTerm, columns_of, of_offset, terms_of
-from .functions import context, plain, read_expression, restored
+from .functions import context, plain, restored
 
 _COLLINEAR = 1e-9
 """Share of a column, beyond the columns before it, below which it is a combination of these."""
@@ -71,7 +71,7 @@ class Encoding:
         for own in read.values():
             for name in sorted(own.columns):
                 if name not in own.categories:
-                    rows.refuse_written_dates(name)
+                    rows.refuse_written_numbers(name)
                 if name in own.categories or rows.are_texts(name):
                     levels[name] = levels_of(*rows.labels(name))
         groups = {own.group: levels_of(*_labels(own, rows)) for own in formula.groups}
@@ -138,7 +138,7 @@ class Encoding:
         parts = []
         for own in self.formula.offsets:
             matrix, names = self.matrix(of_offset(own), rows)
-            texts = [name for name in read_expression(own).columns if name in self.levels]
+            texts = [name for name in columns_of(of_offset(own)).columns if name in self.levels]
             if texts or len(names) != 1:
                 raise ParameterError(
                     f"offset({own}) needs one number for each row, such as offset(log(days))"
@@ -186,7 +186,8 @@ class Encoding:
         try:
             with np.errstate(all="ignore"):
                 return spec.get_model_matrix(table, context=context())
-        except FormulaicError as error:
+        except (FormulaicError, ValueError) as error:
+            # formulaic raises ValueError for a base of a coding that is not a category
             raise DataError(f"cannot compute {effects!r} for these rows: {error}") from error
 
     def common(self, rows: Rows) -> tuple[Array, list[str]]:

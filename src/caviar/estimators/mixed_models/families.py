@@ -32,7 +32,8 @@ from .columns import Rows, levels_of, mean_and_sd, refuse_unseen
 from .formula import Formula
 
 RESIDUAL, TRIALS, THRESHOLDS = "residual precision", "trials", "thresholds"
-_DF = "degrees of freedom"
+TAILS = "degrees of freedom"
+_LOG_ODDS, _LATENT = "in log odds", "in standard deviations of the latent response"
 _DF_OF_SCALES = 4.0
 """Degrees of freedom of the half-t prior of the residual standard deviation."""
 
@@ -67,6 +68,8 @@ class Family(ABC):
 
     needs: ClassVar[str] = "numbers"
     """What its values are, in words."""
+    units: ClassVar[str] = "in units of the response"
+    """What effects are measured in, in words."""
 
     def scale(self, y: Array, weights: Array | None, offset: Array | None = None) -> float:
         """Return the scale of the predictor: its priors are in units of this."""
@@ -116,7 +119,7 @@ class Student(_Real):
     name: ClassVar[str] = "student"
 
     def leaf(self, name: str, predictor: Any, plate: Plate, scale: float) -> Variable:
-        df = Gamma(_DF, 2.0, 0.1)
+        df = Gamma(TAILS, 2.0, 0.1)
         weight = Gamma("weight", 0.5 * df, 0.5 * df, plates=plate)
         return Normal(name, predictor, weight * half_t(RESIDUAL, scale, _DF_OF_SCALES), plates=plate)
 
@@ -143,6 +146,7 @@ class Logit(_Binary):
     """0 or 1, with the logistic function of the predictor as the probability of a 1."""
 
     name: ClassVar[str] = "bernoulli"
+    units: ClassVar[str] = _LOG_ODDS
 
     def leaf(self, name: str, predictor: Any, plate: Plate, scale: float) -> Variable:
         return Bernoulli(name, logistic(predictor, method="expectation"), plates=plate)
@@ -153,6 +157,7 @@ class Probit(_Binary):
     """0 or 1, with the Normal distribution function of the predictor as the probability of a 1."""
 
     name: ClassVar[str] = "probit"
+    units: ClassVar[str] = _LATENT
 
     def leaf(self, name: str, predictor: Any, plate: Plate, scale: float) -> Variable:
         return Bernoulli(name, probit(predictor, method="expectation"), plates=plate)
@@ -179,6 +184,7 @@ class Successes(_Counted):
     """How many of a known number of trials succeeded, with the logistic function as the probability of each."""
 
     name: ClassVar[str] = "binomial"
+    units: ClassVar[str] = _LOG_ODDS
 
     def leaf(self, name: str, predictor: Any, plate: Plate, scale: float) -> Variable:
         return Binomial(
@@ -192,6 +198,7 @@ class OverdispersedCounts(_Counted):
 
     size: float
     name: ClassVar[str] = "negative_binomial"
+    units: ClassVar[str] = "in logarithms of the expected count"
 
     def centre(self, y: Array, weights: Array | None, offset: Array | None = None) -> float:
         n_rows = len(y) if weights is None else weights.sum()
@@ -208,6 +215,7 @@ class Ordinal(Family):
 
     categories: tuple[str, ...]
     name: ClassVar[str] = "ordinal"
+    units: ClassVar[str] = _LATENT
     has_thresholds: ClassVar[bool] = True
 
     def values(self, rows: Rows, response: str) -> Array:

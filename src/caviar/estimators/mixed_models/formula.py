@@ -7,6 +7,7 @@ cannot run anything else.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,12 @@ from .functions import Read, read_expression
 
 _PROPORTIONS = ("prop", "proportion", "p")
 _EXAMPLE = "'y ~ x * z + (1 | school) + (x | school/class)'"
+
+
+_DOTTED = re.compile(
+    r"""`[^`]*`|'[^']*'|"[^"]*"|(?<![\w.])(?!(?:np|contr)\.)(?P<name>[^\W\d]\w*(?:\.[^\W\d]\w*)+)(?!\s*[\w.(])"""
+)
+"""Names with dots, which are columns unless they are functions or codings; and quotes, which may contain such names."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +213,9 @@ def _of_bar(inner: str, text: str) -> Iterator[GroupTerm]:
 
 
 def _is_name(text: str) -> bool:
-    return text.isidentifier() or (len(text) > 2 and text[0] == text[-1] == "`" and "`" not in text[1:-1])
+    # as in R, a name may have dots, such as Sepal.Length
+    is_plain = all(part.isidentifier() for part in text.split("."))
+    return is_plain or (len(text) > 2 and text[0] == text[-1] == "`" and "`" not in text[1:-1])
 
 
 def terms_of(effects: str) -> Any:
@@ -227,10 +236,11 @@ def terms_of(effects: str) -> Any:
             f"MixedModel needs formulaic to read formulas: {install_command('formula')}"
         ) from error
     try:
-        found = formulaic.Formula(effects)
+        found = formulaic.Formula(_DOTTED.sub(_in_backticks, effects))
     except (FormulaicError, SyntaxError) as error:
         raise ParameterError(
-            f"cannot read {effects!r} as the right side of a formula, such as 'x + z' or 'log(x) * z'"
+            f"cannot read {effects!r} as the right side of a formula, such as 'x + z' or 'log(x) * z'; names with "
+            f"spaces or signs need backticks, as `body mass`"
         ) from error
     if not isinstance(found, formulaic.SimpleFormula):
         raise ParameterError(f"{effects!r} has several parts; the right side of a formula has one")
@@ -238,6 +248,11 @@ def terms_of(effects: str) -> Any:
         if factor.eval_method.value == "python":
             read_expression(factor.expr)
     return found
+
+
+def _in_backticks(found: re.Match[str]) -> str:
+    """Return a name with dots in backticks, and what else was found as it is."""
+    return found[0] if found["name"] is None else f"`{found['name']}`"
 
 
 def of_offset(offset: str) -> str:

@@ -7,6 +7,7 @@ means or knots, is their state: new rows are computed with it.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -48,6 +49,7 @@ CODINGS: Mapping[str, str] = {
 """Codings of categories, the second argument of ``C``: as patsy has them, and as R, ``contr.treatment``."""
 
 NAMES = ("C", "I", *OF_VALUES, *OF_COLUMNS)
+_QUOTED = re.compile(r"`([^`]+)`")
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 _LARGEST_POWER, _LARGEST_SETTING = 10, 1000
 
@@ -81,12 +83,18 @@ def read_expression(expression: str) -> Read:
 
     Examples
     --------
-    >>> read_expression("poly(log(x + 1), 2)").columns
-    {'x'}
+    >>> read_expression("poly(log(`body mass` + 1), 2)").columns
+    {'body mass'}
     """
-    read = Read()
+    read, quoted = Read(), {}
+
+    def plain_name(found: re.Match[str]) -> str:
+        name = f"__quoted_{len(quoted)}__"
+        quoted[name] = found[1]
+        return name
+
     try:
-        parsed = ast.parse(expression, mode="eval").body
+        parsed = ast.parse(_QUOTED.sub(plain_name, expression), mode="eval").body
     except SyntaxError as error:
         raise ParameterError(f"{expression!r} in the formula cannot be read: {error.msg}") from error
     if not _is_known(parsed, read):
@@ -95,6 +103,8 @@ def read_expression(expression: str) -> Read:
             f"functions {', '.join(NAMES)}, such as scale(x), poly(x, 2) or C(x, Treatment('a')). Compute anything "
             f"else as a column of the table"
         )
+    read.columns = {quoted.get(name, name) for name in read.columns}
+    read.categories = {quoted.get(name, name) for name in read.categories}
     return read
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from sklearn.utils.validation import check_is_fitted
 
-from ..._errors import ParameterError
+from ..._errors import DataError, ParameterError
 from ...data.frames import refuse_other_rows
 from ...engine.binding.values import as_weights
 from ...posterior.pandas_tables import data_frame
@@ -328,7 +328,12 @@ class MixedModel(HasEvidence):
         """
         check_is_fitted(self)
         require_choice("groups", groups, _GROUPS)
-        known = self._known(Rows.of(X), groups=groups, may_lack=True)
+        return self._predicted(Rows.of(X), groups)
+
+    def _predicted(self, rows: Rows, groups: str = "known") -> Prediction:
+        if not rows.n_rows:
+            raise DataError("the table has no rows, so there is nothing to predict")
+        known = self._known(rows, groups=groups, may_lack=True)
         told = self.posterior_.predict(known)[self._formula.response]
         is_integrated = self.posterior_._over_precisions is not None
         if is_integrated or self.family != "gaussian" or not self.groups_:
@@ -439,13 +444,13 @@ class MixedModel(HasEvidence):
         if self._family.has_thresholds:
             rows = with_thresholds(rows, self.posterior_, self.categories_, self.fixed_covariance_, level)
             remark = f"{AT_MODE} Those of groups: {remark}" if self._blocks else AT_MODE
-        return MixedSummary(title_of(self, sizes), rows, level, remark)
+        return MixedSummary(title_of(self, sizes), rows, level, remark, self._family.units)
 
     def _repr_html_(self) -> str:
         """Return the summary, for a notebook; before a fit the call."""
         return self.summary()._repr_html_() if self.__sklearn_is_fitted__() else f"<p>{self!r}</p>"
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log predictive density of the response of new rows, in nats per row.
 
         Parameters
@@ -454,10 +459,13 @@ class MixedModel(HasEvidence):
             A table with the response.
         y
             Ignored: the formula names the response.
+        sample_weight
+            Weight of each row, as for :meth:`fit`.
         """
         check_is_fitted(self)
-        values = self._family.values(Rows.of(X), self._formula.response)
-        return float(np.mean(self.predict(X).log_density(values)))
+        rows, weights = _weighing(X, sample_weight)
+        values = self._family.values(rows, self._formula.response)
+        return float(np.average(self._predicted(rows).log_density(values), weights=weights))
 
 
 def _best_size(elbo: Callable[[float], float]) -> float:

@@ -16,7 +16,7 @@ from ..._tables import beside, html_table, text_table
 from ..._typing import Array
 from ...posterior.pandas_tables import data_frame
 from .design import COMMON
-from .families import RESIDUAL, THRESHOLDS
+from .families import RESIDUAL, TAILS, THRESHOLDS
 from .origins import figures_of
 from .spreads import spread_of
 from .statement import Block
@@ -62,12 +62,15 @@ class MixedSummary:
         Probability of the intervals.
     remark
         Where the intervals come from.
+    units
+        What the effects and their standard deviations are measured in, such as ``"in log odds"``.
     """
 
     title: tuple[str, ...]
     rows: tuple[MixedRow, ...]
     level: float
     remark: str
+    units: str
 
     def to_frame(self) -> Any:
         """Return the numbers as a DataFrame of pandas."""
@@ -134,7 +137,11 @@ def rows_of(
             yield MixedRow("correlations", name, *numbers)
     if RESIDUAL in posterior:
         (numbers,) = spread_of(posterior, RESIDUAL).sds(level)
-        yield MixedRow("noise", "residual standard deviation", *numbers)
+        what = "scale" if TAILS in posterior else "standard deviation"
+        yield MixedRow("noise", f"residual {what}", *numbers)
+    if TAILS in posterior:
+        (df,) = posterior.marginals(TAILS, level)
+        yield MixedRow("noise", TAILS, *map(float, (df.mean, df.sd, df.lower, df.upper)))
 
 
 AT_MODE = (
@@ -173,8 +180,10 @@ def title_of(estimator: Any, sizes: Mapping[str, int]) -> tuple[str, ...]:
     """Return lines about a fit."""
     posterior = estimator.posterior_
     groups = ", ".join(f"{size:,} of {name}" for name, size in sizes.items())
+    chosen = "" if estimator.size is not None else ", which has the highest ELBO"
+    size = "" if estimator.size_ is None else f", size {estimator.size_:.4g}{chosen}"
     return (
-        f"{estimator.formula}, family {estimator.family}",
+        f"{estimator.formula}, family {estimator.family}{size}",
         f"{estimator.n_rows_:,} rows{'; groups: ' if groups else ''}{groups}",
         f"ELBO {posterior.elbo:.3f} nats, {posterior.status.value} (iterations: {posterior.n_iter})",
     )

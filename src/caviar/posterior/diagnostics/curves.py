@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._errors import ImproperError, ModelError, ParameterError
 from ..._typing import Array
-from ...families._marginals import Ends, Marginals
+from ...families._marginals import Ends, Marginals, variable_and_part
 from ...language import Constant, Data, Variable, nodes_above
 from ...numerics.randomness import generator
 from ..simulation import check_labels, conditional, known_arrays, settle_sizes, simulate
@@ -65,8 +65,8 @@ class Curves:
 
 def posterior_curves(posterior: Any, name: str) -> Curves:
     """Return those of a global variable, or of a part of a joint factor, as wide as the posterior shows it."""
-    variable = name.partition(".")[0]
-    return Curves((_quantiles(lambda ends: _part(posterior.marginals(variable, ends[1] - ends[0]), name)),))
+    variable, part = variable_and_part(name, posterior)
+    return Curves((_quantiles(lambda ends: _part(posterior.marginals(variable, ends[1] - ends[0]), part)),))
 
 
 def prior_curves(
@@ -102,7 +102,8 @@ def prior_curves(
     ParameterError
         If the prior is a point.
     """
-    own = posterior.model.variables[name.partition(".")[0]]
+    variable, part = variable_and_part(name, posterior.model.variables)
+    own = posterior.model.variables[variable]
     nodes = list(nodes_above([own]))
     parents = [node for node in nodes if node is not own]
     is_known = all(isinstance(node, Constant) for node in parents)
@@ -116,7 +117,7 @@ def prior_curves(
             prior = conditional(own, {**known, **values})
 
             def marginals(ends: Ends, prior: Any = prior) -> Marginals:
-                return _part(prior.entry_marginals(ends), name)
+                return _part(prior.entry_marginals(ends), part)
 
             p, x = _quantiles(marginals, probabilities)
             found.append((p, np.broadcast_to(x, (len(p), *shape))))
@@ -126,10 +127,9 @@ def prior_curves(
     return Curves(tuple(found))
 
 
-def _part(found: Sequence[Marginals], name: str) -> Marginals:
+def _part(found: Sequence[Marginals], part: str) -> Marginals:
     """Return the marginals of a variable, or of the part of a joint factor that is named."""
-    part = "." + name.partition(".")[2]
-    return next((own for own in found if own.part == part), found[0])
+    return next((own for own in found if own.part == f".{part}"), found[0])
 
 
 def _quantiles(

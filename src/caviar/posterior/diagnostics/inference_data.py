@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from ...engine.ascent.problem import Problem
 from ...engine.binding.nested import nested_plates
 from ...engine.evaluation.at_points import row_log_likelihoods, why_inexact, why_no_rows
 from ...engine.rows.row_map import RowMap
+from ...families._marginals import variable_and_part
 from ...language import Data, Variable
 from ...lazy.rows import in_memory
 from ...names import Names
@@ -73,7 +74,7 @@ def inference_data(
     attrs["left_out"] = "; ".join(f"{group}: {reason}" for group, reason in left_out.items())
     used = {name: event_names(name, own, _rank(groups, name)) for name, own in _used(groups, dims).items()}
     sizes = _sizes(groups, used)
-    labels = _labels(names, used, sizes)
+    labels = _labels(names, model.variables, used, sizes)
     if index is not None and bound is not None and bound[1].bound.data_plate is not None:
         labels.setdefault(bound[1].bound.data_plate.name, np.asarray(index.to_numpy(), dtype=object))
     own = {axis: values for axis, values in labels.items() if sizes.get(axis) == len(values)}
@@ -92,11 +93,13 @@ def _sizes(groups: Mapping[str, Mapping[str, AnyArray]], used: Mapping[str, Sequ
     return found
 
 
-def _labels(names: Names, used: Mapping[str, Sequence[str]], sizes: Mapping[str, int]) -> dict[str, AnyArray]:
+def _labels(
+    names: Names, variables: Container[str], used: Mapping[str, Sequence[str]], sizes: Mapping[str, int]
+) -> dict[str, AnyArray]:
     """Return the names along axes: those of plates, then those of the entries of a value."""
     found: dict[str, AnyArray] = {}
     for name, axes in used.items():
-        variable = name.partition(".")[0]
+        variable, _ = variable_and_part(name, variables)
         for axis in axes:
             own = names.entries(variable) if axis.startswith(f"{name}_dim_") else names.plate(axis)
             if own is not None and sizes.get(axis) == len(own):

@@ -25,6 +25,7 @@ from scipy.special import expit, logit
 from ..._errors import ModelError
 from ..._tables import MOST_LINES, beside, html_of, text_table
 from ..._typing import Array
+from ...families._marginals import variable_and_part
 from ...names import Placed
 from ..evidence.coordinates import Coordinates
 from ..prediction import Prediction
@@ -256,11 +257,11 @@ class IntegratedPosterior:
         return replace(told[0], mean=mean, standard_deviation=np.sqrt(variance), parts=parts)
 
     def _is_integrated(self, name: str) -> bool:
-        return str(name).partition(".")[0] in self.over
+        return variable_and_part(str(name), self.over)[0] in self.over
 
     def _moments(self, name: str) -> tuple[Array, Array]:
         """Return means and standard deviations of a variable in all fits, (n, ...)."""
-        variable = str(name).partition(".")[0]
+        variable, _ = variable_and_part(str(name), tuple(self.posteriors[0]))
         found = []
         for posterior in self.posteriors:
             parts = {variable + own.part: own for own in posterior.marginals(variable)}
@@ -296,7 +297,7 @@ class IntegratedPosterior:
 
     def _between_fits(self, name: str) -> Weighted:
         """Return values of a variable that was integrated over, on the finer lattice."""
-        variable, _, part = str(name).partition(".")
+        variable, part = variable_and_part(str(name), self.over)
         values, weights = self._fine
         parts = values[variable]
         pair = zip(("mean", "precision"), parts, strict=True) if isinstance(parts, tuple) else [("", parts)]

@@ -82,7 +82,7 @@ def repetitions_of(node: Variable, value: AnyArray | MeanPrecision) -> Clamped |
     if not np.array_equal(is_known, found[-1]):
         where = np.argwhere(is_known != found[-1])[0]
         raise DataError(
-            f"'{node.name}', a {type(node).__name__}, has only one of mean and "
+            f"{node.in_words}, has only one of mean and "
             f"precision{_place(node, where)}; give both for a repetition, or NaN in both"
         )
     if not is_known.any():
@@ -102,12 +102,12 @@ def _check_precision(node: Variable, precision: Array) -> None:
     role = PRECISION_MATRIX if node.precision_rank else PRECISION
     problem = role.problem(precision) or ("" if np.any(precision) else "must be positive")
     if problem:
-        raise DataError(f"the precision in the data of '{node.name}', a {type(node).__name__}, {problem}")
+        raise DataError(f"the precision in the data of {node.in_words}, {problem}")
 
 
 def _why_whole(node: Variable, where: Sequence[int]) -> str:
     """Say that a repetition is known as a whole or not at all."""
-    kind, place = f"'{node.name}', a {type(node).__name__},", _place(node, where)
+    kind, place = f"{node.in_words},", _place(node, where)
     if isinstance(node, Dirichlet | StickBreaking):
         return (
             f"{kind} has some probabilities missing (NaN) and others not{place}: those of one repetition sum to one, "

@@ -194,14 +194,14 @@ def partial_labels(node: Variable, array: AnyArray) -> AnyArray:
     """
     if not isinstance(node, Label):
         raise DataError(
-            f"'{node.name}', a {type(node).__name__}, has missing values (NaN) and variables below it; only a latent "
+            f"{node.in_words}, has missing values (NaN) and variables below it; only a latent "
             f"Categorical may be known in part"
         )
     known = ~np.isnan(array)
     if known.any():
         problem = node.problem_with(array[known])
         if problem:
-            raise DataError(f"'{node.name}', a {type(node).__name__}, {problem}")
+            raise DataError(f"{node.in_words}, {problem}")
     return np.where(known, array, -1.0).astype(np.intp)
 
 

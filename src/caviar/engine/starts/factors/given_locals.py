@@ -100,7 +100,7 @@ def checked_values(problem: Problem, values: Mapping[Variable, Any], n_rows: int
 def _checked(problem: Problem, variable: Variable, value: Any, n_rows: int) -> AnyArray:
     if isinstance(variable, NormalGamma | NormalWishart):
         raise ParameterError(
-            f"'{variable.name}', a {type(variable).__name__} with a value for each row, takes no init: its factor "
+            f"{variable.in_words} with a value for each row, takes no init: its factor "
             f"follows from the data and the other factors. Leave it out, and give a value of another variable"
         )
     try:

@@ -101,7 +101,7 @@ def over_precisions(posterior: Any) -> OverPrecisions | None:
     shown = posterior._shown_as("auto")
     weighted = {name: shown.weighted(name) for name in coefficients.means}
     last = weighted[list(weighted)[-1]]
-    if any(own is None or own.weights is not last.weights for own in weighted.values()):
+    if last is None or any(own is None or own.weights is not last.weights for own in weighted.values()):
         return None
     with one_blas_thread():
         inverses = {

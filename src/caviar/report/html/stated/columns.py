@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -68,13 +67,13 @@ def columns_of_formula(model: Any, table: Any) -> list[dict[str, Any]]:
         ``Rows`` of its columns; None if there are none: the kept response is then described.
     """
     if table is None:
-        response = model.formula.partition("~")[0].strip()
+        response = model._formula.response
         arrays = (model.posterior_.data_summary or {}).get("arrays", {})
         return _remembered(response, arrays[response], is_label=False) if response in arrays else []
-    read = set(re.findall(r"`[^`]+`|\w+", model.formula))
+    read = {model._formula.response, *model._formula.trials, *model._encoding.read}
     found = []
     for name in table.names:
-        if name not in read and f"`{name}`" not in read:
+        if name not in read:
             continue
         if name in model.groups_ or table.are_texts(name):
             labels, _ = table.labels(name)

@@ -22,5 +22,6 @@ class Effects(Section):
             parts.setdefault(row.part, []).append(own)
         return {
             "effects": [{"title": part.capitalize(), "rows": rows} for part, rows in parts.items()],
+            "effects_units": summary.units,
             "effects_remark": summary.remark,
         }

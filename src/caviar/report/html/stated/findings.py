@@ -48,7 +48,7 @@ def _starts(subject: Any, fit: Mapping[str, Any]) -> dict[str, str] | None:
         return restarts(fit)
     if subject.hidden:
         return restarts(fit)
-    if len(subject.posterior) == 1:
+    if subject.posterior.is_exact:
         return finding(
             "info",
             "One factor",

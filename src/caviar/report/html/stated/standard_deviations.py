@@ -10,6 +10,7 @@ from scipy.special import gammaincinv, gammaln
 
 from ...._typing import Array
 from ....families import Gamma, NormalGamma, NormalWishart, Wishart
+from ....families._marginals import variable_and_part
 from ....posterior.integration.integrated import Weighted
 from .figures import LEVEL, Figures
 
@@ -34,7 +35,7 @@ def standard_deviations(posterior: Any, figures: list[Figures]) -> list[Figures]
     """
     found = []
     for own in figures:
-        variable, _, part = own.name.partition(".")
+        variable, part = variable_and_part(own.name, posterior)
         if part == "mean" or not (part == "precision" or _is_precision(posterior, variable)):
             continue
         weighted = posterior._weighted(variable)

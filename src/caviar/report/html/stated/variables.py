@@ -9,6 +9,7 @@ import numpy as np
 
 from ...._errors import CaviarError
 from ....families import StickBreaking
+from ....families._marginals import variable_and_part
 from ....posterior.diagnostics.curves import Curves, prior_curves
 from ..section import Section
 from .figures import LEVEL, Figures
@@ -52,7 +53,7 @@ def _prior_of(posterior: Any, own: Figures, data: Mapping[str, Any]) -> Curves |
     if own.name.endswith(" as sd") or own.mean.size > _MOST_PRIORS or own.lower is None:
         return None
     # parts of a joint factor go by its name, and the points of bounds by that of an observed variable
-    whole = own.name if own.name in posterior else own.name.partition(".")[0]
+    whole, _ = variable_and_part(own.name, posterior)
     if isinstance(posterior[whole], StickBreaking):
         # its intervals come from draws, which take too long for each draw of its parents
         return None
