@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -607,10 +606,6 @@ class _Part:
 
 class Responds(Factored):
     """A posterior that has linear response."""
-
-    @abstractmethod
-    def _refuse_other_data(self, elbo: float | None) -> None:
-        """Refuse data for which q has another ELBO than for those of the fit."""
 
     def _smallest_eigenvalue(self, data: Any, sample_weight: Any) -> tuple[float | None, str]:
         """Return the smallest eigenvalue of linear response and its direction; none if there is no linear response."""

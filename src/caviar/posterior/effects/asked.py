@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,21 +12,12 @@ from ..._typing import AnyArray, Array
 from ...families import SingleEffect
 from ...families._sparse_vectors import SparseVector
 from ...language import Data, Indexed, Node, Predictor, Variable
+from ..shared_factors import Factored
 from .credible_sets import CredibleSet, credible_set, distinct
 
 
-class TellsEffects(ABC):
+class TellsEffects(Factored):
     """A posterior that may have vectors with zeros."""
-
-    model: Any
-
-    @abstractmethod
-    def __getitem__(self, name: str) -> Any:
-        """Return the factor of a global variable."""
-
-    @abstractmethod
-    def keys(self) -> list[str]:
-        """Return the names of the global variables."""
 
     def inclusion_probabilities(self, names: Iterable[str] | None = None) -> Array:
         r"""Return the probability that each candidate has an effect in at least one of several vectors.

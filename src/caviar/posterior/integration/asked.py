@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ..._errors import ModelError, ParameterError
-from ..._typing import AnyArray
 from ...engine.ascent.problem import Problem
 from ...engine.ascent.state import AscentState
 from ...engine.evaluation.given_by_passes import GivenByRows, has_one_mode, state_at
@@ -22,10 +20,10 @@ from ...engine.response.given import Given, GivenInRows
 from ...engine.response.probed import GivenByProbes
 from ...engine.rows.row_map import RowMap
 from ...language.in_expectation import in_expectation
-from ..linear_response import LinearResponse
+from ..linear_response import LinearResponse, Responds
 from ..prediction import OverPrecisions, over_precisions
-from ..shared_factors import Factored
-from ..uncertainty.known import Corrected, Source, Tell, Uncertainty, Widths
+from ..shown import ShowsUncertainty
+from ..uncertainty.known import Corrected, Source, Uncertainty, Widths
 from ..uncertainty.pending import Pending
 from .at_once import MOST_NUMBERS, integral_of, means_of, of_light_tails, separating_of
 from .doubts import doubt_of, doubt_of_series, drawn_if_better
@@ -44,10 +42,9 @@ _SKEWED = 0.25
 order holds, too: a Gamma with these moments has half the skewness of the density of a precision of noise in 20 rows."""
 
 
-class Integrates(Factored):
+class Integrates(ShowsUncertainty, Responds):
     """A posterior that is integrated over some globals."""
 
-    _uncertainty: Any
     _over: tuple[Source, OverPrecisions | None] | None = None
     """What predictions are integrated over, with where the figures shown then came from."""
 
@@ -125,10 +122,6 @@ class Integrates(Factored):
         Elsewhere linear response is shown.
         """
         self._show_told(partial(self._profiled, names))
-
-    @abstractmethod
-    def _show_told(self, tell: Tell) -> None:
-        """Show the standard deviations and intervals that a function gives instead of the default ones."""
 
     def _integrated(self, pending: Pending) -> Integrated | None:
         """Return the figures integrated over the fewest globals without which the others are independent.
@@ -281,32 +274,6 @@ class Integrates(Factored):
         state = state_at(problem, {**self._factors, **self._shared.independent(self._factors)}, row_map)
         self._refuse_other_data(state.elbo)
         return state
-
-    @abstractmethod
-    def _responding(
-        self,
-        data: Any,
-        sample_weight: Any = None,
-        executor: Any = None,
-        *,
-        is_whole: bool = True,
-        bound: tuple[Problem, RowMap] | None = None,
-    ) -> LinearResponse:
-        """Return linear response."""
-
-    @abstractmethod
-    def _refuse_other_data(self, elbo: float | None) -> None:
-        """Refuse data for which q has another ELBO than for those of the fit."""
-
-    @abstractmethod
-    def linear_response(
-        self, data: Any, *, sample_weight: Any = None, executor: Any = None
-    ) -> LinearResponse:
-        """Return linear response."""
-
-    @abstractmethod
-    def _counted(self, data: Any, sample_weight: Any = None) -> dict[str, AnyArray]:
-        """Return which repetitions of global variables count."""
 
 
 def _checked(over: str | Sequence[str], factors: Mapping[str, Any]) -> tuple[str, ...]:
