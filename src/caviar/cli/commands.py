@@ -58,7 +58,7 @@ def command_of(request: FitOptions) -> str:
     if request.model_name is not ModelName.BAYESIAN:
         words += ["--model", str(request.model_name)]
     for name, value in request.options.items():
-        words += [] if value is None else [name, str(value)]
+        words += [name, str(value)]
     for argument, (name, default) in _ARGUMENTS.items():
         value = request.arguments.get(argument, default)
         words += [] if value == default else [name, str(value)]

@@ -15,7 +15,7 @@ import caviar as cv
 from .commands import command_of, command_that_goes_on
 from .fit_options import FitOptions
 from .kinds import Kind
-from .progress import watching
+from .progress import resumptions_told, watching
 from .results import print_document
 from .saved import Saved
 from .speaking import FAILURE, complain, counted, gathered_warnings, say, standard_error, standard_output
@@ -30,11 +30,15 @@ def fitted(
     quiet: bool,
     **more: Any,
 ) -> Any:
-    """Return a model fitted to rows, while its progress is shown; ``more`` are arguments of ``fit``."""
+    """Return a model fitted to rows, while its progress is shown, and that it goes on from a checkpoint is told.
+
+    ``more`` are arguments of ``fit``.
+    """
     searching = arguments.get("n_components") == "auto"
     if searching:
         arguments = {**arguments, **kind.automatic}
     with (
+        resumptions_told(quiet=quiet),
         gathered_warnings(),
         watching(
             standard_error(),

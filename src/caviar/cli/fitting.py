@@ -22,7 +22,6 @@ from .non_numeric import (
     other_choice_told,
     renaming_told,
 )
-from .progress import resumptions_told
 from .regression_fits import fit_regression
 from .rows import RowsOfTable, complain_of_columns, rows_of_table
 from .sequence_fits import fit_to_sequences
@@ -78,7 +77,7 @@ def fit_to_rows(request: FitOptions, data: str | None, arguments: dict[str, Any]
         )
     complain_of_columns(table.summary)
     X = table.named(places)
-    with resumptions_told(quiet=request.quiet), renaming_told(table.columns):
+    with renaming_told(table.columns):
         estimator = fitted(request.kind, X, arguments, quiet=request.quiet, checkpoint=request.checkpoint)
     estimator.about_ = _about(request, table, numeric)
     if request.is_mixed:
@@ -103,7 +102,7 @@ def _own_arguments(request: FitOptions) -> dict[str, Any]:
         If the model does not have one of the options.
     """
     own = request.kind
-    given = {name: value for name, value in request.options.items() if value is not None}
+    given = request.options
     for name in given:
         if name not in own.options and name not in own.reading:
             owners = " or ".join(
@@ -123,7 +122,7 @@ def _require_mixed(request: FitOptions) -> None:
     BadParameter
         If the user asked for it: the message says why there is none, and what there is.
     """
-    given = [name for name, value in request.options.items() if value is not None]
+    given = list(request.options)
     if request.model_name is not ModelName.BAYESIAN:
         what = f"--model {request.model_name} has no categories; leave --model out"
     elif given:

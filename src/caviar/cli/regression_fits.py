@@ -8,7 +8,6 @@ import typer
 
 import caviar as cv
 
-from .files import require_writable
 from .fit_options import FitOptions
 from .fits import deliver, fitted, origin_of, pictures
 from .non_numeric import NonNumeric
@@ -18,7 +17,6 @@ from .regressions import RegressionOfFile
 def fit_regression(request: FitOptions, data: str | None, arguments: dict[str, Any]) -> None:
     """Fit a mixed model to a table in a file, and print and save the result."""
     _require_regression(request)
-    require_writable(request.picture, ".png")
     table = cv.data.read_columns(data, columns=request.column_names, sql=request.sql)
     model = fitted(request.kind, table, arguments, quiet=request.quiet)
     model.about_ = {**origin_of(request), "rows": table.num_rows, "columns": list(table.column_names)}

@@ -12,7 +12,6 @@ from caviar.data.row_numbers import numbers_rows, remark
 from .fit_options import FitOptions
 from .fits import deliver, fitted, origin_of, pictures
 from .non_numeric import NonNumeric
-from .progress import resumptions_told
 from .sequences import Sequences, SequencesOfFile, sequences_of
 from .speaking import complain
 
@@ -24,15 +23,8 @@ def fit_to_sequences(request: FitOptions, data: str | None, arguments: dict[str,
     sequence = request.options.get("--sequence")
     found = sequences_of(data, request.sql, request.column_names, sequence, emission)
     _complain_of_time(found)
-    with resumptions_told(quiet=request.quiet):
-        hmm = fitted(
-            request.kind,
-            found.named(),
-            arguments,
-            quiet=request.quiet,
-            checkpoint=request.checkpoint,
-            lengths=found.lengths,
-        )
+    kept = {"checkpoint": request.checkpoint, "lengths": found.lengths}
+    hmm = fitted(request.kind, found.named(), arguments, quiet=request.quiet, **kept)
     hmm.about_ = {
         **origin_of(request),
         "rows": len(found.rows),

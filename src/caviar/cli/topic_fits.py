@@ -10,7 +10,6 @@ from .documents import documents_to_fit
 from .fit_options import FitOptions
 from .fits import deliver, fitted, origin_of, pictures
 from .non_numeric import NonNumeric
-from .progress import resumptions_told
 from .topics import TopicsOfFile
 
 
@@ -20,10 +19,7 @@ def fit_to_documents(request: FitOptions, data: str | None, arguments: dict[str,
     found = documents_to_fit(data, request.sql, request.column_names, request.options, quiet=request.quiet)
     if found.words is not None:
         arguments = {**arguments, "vocabulary": list(found.words)}
-    with resumptions_told(quiet=request.quiet):
-        lda = fitted(
-            request.kind, found.counts, arguments, quiet=request.quiet, checkpoint=request.checkpoint
-        )
+    lda = fitted(request.kind, found.counts, arguments, quiet=request.quiet, checkpoint=request.checkpoint)
     texts = {"texts": dict(found.how)} if found.how else {}
     lda.about_ = {**origin_of(request), "rows": found.counts.shape[0], **texts}
     deliver(request, TopicsOfFile, lda, lambda path: pictures().draw_topics(lda, path))
