@@ -179,10 +179,6 @@ class TruncatedNormal(ExponentialFamily):
         return np.where(x >= 0, np.where(location < 0, lower, upper) - np.log(self._unit), -np.inf)
 
     def entropy_about_base(self) -> Array:
-        """Return the entropy, which is about Lebesgue measure: no location can cancel."""
-        return self.entropy()
-
-    def entropy(self) -> Array:
         r"""Return :math:`\tfrac12 \log (2 \pi e / \tau) + \log\Phi(l) - \tfrac l2 \varphi(l) / \Phi(l)`."""
         location, mean = self._standardised, self._ratios[0]
         lower = log_tail_ratio(location) - 0.5 * location * mean
