@@ -32,10 +32,25 @@ from .templates import LOG_2PI, Density, template
 from .variable import Variable
 
 
-class _Location(Variable):
-    """What numbers and vectors with a Normal distribution share."""
+class WithNoise(Variable):
+    """A variable with a mean and the precision of Normal noise, or a joint factor of both."""
 
     by_moments: ClassVar = REALS
+
+    def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
+        """Return mean and variance: those of the mean, and the noise."""
+        mean, variance = slots.location()
+        return mean, variance + slots.inverse("precision")[0]
+
+    def parts_given(
+        self, slots: ExpectedSlots, mean: Array, variance: Array
+    ) -> list[tuple[Array, Array, Array]]:
+        """Return Normals with a few values of the precision: their mixture has the tails of an uncertain precision."""
+        return with_precisions(slots, mean, variance, is_joint="precision" not in self.stated)
+
+
+class _Location(WithNoise):
+    """What numbers and vectors with a Normal distribution share."""
 
     joint_density: ClassVar[Density]
     """Its density where a joint factor gives mean and precision."""
@@ -62,17 +77,6 @@ class _Location(Variable):
         """Return the Normal given a mean and a precision, or the pair of them that a joint factor gives."""
         mean, precision = slots["mean"] if "precision" not in slots else (slots["mean"], slots["precision"])
         return self.family(mean, precision)  # type: ignore[call-arg]
-
-    def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
-        """Return mean and variance: those of the mean, and the noise."""
-        mean, variance = slots.location()
-        return mean, variance + slots.inverse("precision")[0]
-
-    def parts_given(
-        self, slots: ExpectedSlots, mean: Array, variance: Array
-    ) -> list[tuple[Array, Array, Array]]:
-        """Return Normals with a few values of the precision: their mixture has the tails of an uncertain precision."""
-        return with_precisions(slots, mean, variance, is_joint="precision" not in self.stated)
 
     def _states_flat_prior(self) -> bool:
         return self._holds("precision", 0)
