@@ -29,9 +29,8 @@ from .at_once import MOST_NUMBERS, integral_of, means_of, of_light_tails, separa
 from .doubts import doubt_of, doubt_of_series, drawn_if_better
 from .fits_at_values import TO_A_FIXED_POINT, arguments_of, fits_at_values
 from .integrated import IntegratedPosterior
-from .lattice_of_fits import MOST_DIMENSIONS, integral_of_fits
+from .lattice_of_fits import MOST_DIMENSIONS, integral_of_fits, profiles_of
 from .of_mixtures import OVERLAP, integrated_over_scale, is_cheap, scale_shared_by_components
-from .profile import profiles_of
 from .shown import Integrated
 
 _MOST_BY_ROWS = 4
