@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import gammaincinv, gammaln
 
 from ..._typing import Array
-from ...posterior.integration.integrated import Weighted
+from ...posterior.weighted import Weighted
 
 _DRAWS = 4_000
 

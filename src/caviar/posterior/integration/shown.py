@@ -12,8 +12,8 @@ from scipy.special import expit
 from ..._typing import Array
 from ...families._marginals import Ends, Marginals
 from ..uncertainty.known import Corrected, Widths
+from ..weighted import Weighted
 from .at_once import Integral, means_of
-from .integrated import Weighted
 from .shapes import LOGITS, at_ends
 
 _OF_ONE, _OF_ONE_IF_FINITE = 0.1, 0.3

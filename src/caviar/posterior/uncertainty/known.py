@@ -83,7 +83,7 @@ class Uncertainty(Source):
         return self
 
     def weighted(self, name: str) -> Any:
-        """Return weighted values of a variable, see :class:`caviar.posterior.integration.integrated.Weighted`.
+        """Return weighted values of a variable, see :class:`caviar.posterior.weighted.Weighted`.
 
         None of one that has none.
         """

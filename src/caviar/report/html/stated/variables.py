@@ -16,7 +16,7 @@ from ...._errors import CaviarError
 from ...._typing import Array
 from ....families import Gamma, NormalGamma, NormalWishart, StickBreaking, Wishart
 from ....posterior.diagnostics.curves import Curves, prior_curves
-from ....posterior.integration.integrated import Weighted
+from ....posterior.weighted import Weighted
 from ..section import Section
 from .figures import LEVEL, Figures
 
