@@ -13,6 +13,7 @@ from .._typing import AnyArray
 from ._axes import in_style, ink, new_axes, shade, stroke
 from ._covariates import Covariates, covariates_of, levels_of
 from ._curves import Curve, Draws
+from ._mixture import thinned
 from ._posterior_figures import check_level
 from .colours import colours_of, line_of, marker_of
 
@@ -140,8 +141,7 @@ def _draw_lines(
 def _draw_points(
     ax: Axes, found: Covariates, name: str, rows: AnyArray, number: int, label: str, most: int
 ) -> None:
-    if len(rows) > max(most, 1):
-        rows = np.sort(np.random.default_rng(0).choice(rows, max(most, 1), replace=False))
+    rows = thinned(rows, max(most, 1))
     colour = shade(ax, colours_of(number + 1)[number])
     alpha = float(np.clip(12 / np.sqrt(max(len(rows), 1)), 0.15, 0.65))
     x, y = found.columns[name].values[rows], found.observed[rows]
