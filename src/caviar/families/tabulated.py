@@ -31,6 +31,7 @@ from caviar.families._tables import Frames, Integrals
 from caviar.families.beta import Beta
 from caviar.families.gamma import Gamma
 from caviar.numerics.cached import cached_property
+from caviar.numerics.shares import require_share
 
 _SUPPORTS: dict[type[ExponentialFamily], type[Support]] = {Gamma: Positive, Beta: Unit}
 """Families of scalars whose base measure is uniform along the line of the support."""
@@ -311,8 +312,7 @@ class Tabulated(OfFunctions, metaclass=_FamilyKind):
         level
             Probability inside.
         """
-        if not 0 < level < 1:
-            raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
+        level = require_share("level", level)
         return self.quantile(0.5 * (1.0 - level)), self.quantile(0.5 * (1.0 + level))
 
     def _quantiles_of(self, rows: AnyArray, wanted: Array) -> Array:

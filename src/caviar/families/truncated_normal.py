@@ -10,9 +10,9 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._bregman import NEAR, near_divergence
 from caviar.families._marginals import Ends, Marginals
 from caviar.families._parameters import read_parameters, refuse_improper, require
-from caviar.numerics.bregman import NEAR, near_divergence
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import ratio_excess
 from caviar.numerics.normal_tail import hazard, log_tail_ratio, moment_ratios

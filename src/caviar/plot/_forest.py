@@ -11,11 +11,11 @@ from matplotlib.axes import Axes
 
 from .._errors import ParameterError
 from .._typing import AnyArray
+from ..numerics.shares import require_share
 from ._axes import LINES, in_style, muted, new_axes, new_grid, paper, stroke
 from ._posterior_figures import (
     Figures,
     as_stated,
-    check_level,
     figures_for,
     figures_of_one,
     places_of,
@@ -120,7 +120,7 @@ def forest(
     >>> [ax.get_xlabel() for ax in cv.plot.forest(posterior, ["w", "tau"])]
     ['w', 'tau']
     """
-    level = check_level(level)
+    level = require_share("level", level)
     names, only = as_stated(fitted, names), as_stated(fitted, only)
     if variable is None or isinstance(variable, str):
         figures = figures_of_one(fitted, variable, level, "forest", ", or give a list of names")

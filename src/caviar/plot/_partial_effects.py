@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 
 from .._errors import ParameterError
 from .._typing import AnyArray
+from ..numerics.shares import require_share
 from ._axes import ACROSS, headline, in_style, muted, new_panels, shade, slant, stroke
 from ._covariates import Column, covariates_of
 from ._curves import Curve, Draws
-from ._posterior_figures import check_level
 from .colours import colours_of
 
 _MOST = 16
@@ -75,7 +75,7 @@ def partial_effects(
     >>> [ax.get_xlabel() for ax in axes]
     ['dose', 'sex']
     """
-    level = check_level(level)
+    level = require_share("level", level)
     found = covariates_of(fitted, data, variable)
     own = [name for name in found.columns if name not in found.groups]
     stated = [columns] if isinstance(columns, str) else columns

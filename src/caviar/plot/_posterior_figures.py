@@ -85,13 +85,6 @@ def placed(fitted: Any, data: Any) -> Any:
     return posterior._evaluator.named(data).values
 
 
-def check_level(level: float) -> float:
-    """Return a level of intervals after checking it."""
-    if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:
-        raise ParameterError(f"level must lie between 0 and 1, such as 0.95; got {level!r}")
-    return float(level)
-
-
 def figures_for(fitted: Any, variable: str, level: float) -> list[Figures]:
     """Return what :func:`figures_of` does; a variable of an estimator may have the name that its summary shows.
 

@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 
 from .._errors import ParameterError
 from .._typing import AnyArray
+from ..numerics.shares import require_share
 from ._axes import in_style, ink, new_axes, shade, stroke
 from ._covariates import Covariates, covariates_of, levels_of
 from ._curves import Curve, Draws
 from ._mixture import thinned
-from ._posterior_figures import check_level
 from .colours import colours_of, line_of, marker_of
 
 _MOST_LINES = 8
@@ -85,7 +85,7 @@ def regression(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['row', 'expected, 95% interval', 'new row, 95% interval']
     """
-    level = check_level(level)
+    level = require_share("level", level)
     found = covariates_of(fitted, data, variable)
     name = found.require(x, "x")
     if found.columns[name].levels is not None:

@@ -11,8 +11,9 @@ from matplotlib.ticker import MaxNLocator
 
 from .._errors import ParameterError
 from .._typing import AnyArray
+from ..numerics.shares import require_share
 from ._axes import ACROSS, headline, in_style, new_panels, shade, stroke
-from ._posterior_figures import Figures, check_level, posterior_of, table_of
+from ._posterior_figures import Figures, posterior_of, table_of
 from .colours import colours_of
 
 _MOST_TOPICS = 12
@@ -69,7 +70,7 @@ def topic_words(
     >>> sorted(sorted(label.get_text() for label in ax.get_yticklabels()) for ax in axes)
     [['ball', 'goal'], ['law', 'vote']]
     """
-    level = check_level(level)
+    level = require_share("level", level)
     figures = table_of(fitted, variable, level, expected="topics are a Dirichlet over words with one plate")
     if vocabulary is None:
         vocabulary = figures.names[1] or _words_of(fitted)

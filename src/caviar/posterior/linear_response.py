@@ -19,11 +19,12 @@ from ..engine.rows.row_map import RowMap
 from ..families._marginals import Ends, Marginals, normal_marginals
 from ..language import Bernoulli, Categorical, Normal
 from ..names import Placed
+from ..numerics.shares import central_ends
 from .pandas_tables import densities_along_rows
 from .sensitivity import Sensitivity, sensitivity_of
 from .shared_factors import Factored
 from .summary import Summary, summary_of
-from .uncertainty.known import HEAVY, Corrected, Widths, ends_of, matched
+from .uncertainty.known import HEAVY, Corrected, Widths, matched
 
 _NEARLY_FLAT = 1e-5
 """Smallest eigenvalue below which a direction may be flat: a fit that has not quite settled cannot tell."""
@@ -161,7 +162,7 @@ class LinearResponse:
             Probability, between 0 and 1.
         """
         part = self._part(name)
-        figures = self._figures(part, self.sd(name), ends_of(level))
+        figures = self._figures(part, self.sd(name), central_ends(level))
         if figures.lower is None or figures.upper is None:
             raise ModelError(f"'{name}' is a label or a count, which has probabilities, but no interval")
         return np.stack([figures.lower, figures.upper])
@@ -444,7 +445,7 @@ class LinearResponse:
         max_rows
             Largest number of entries shown for each variable; None shows all.
         """
-        return summary_of(self._posterior, ends_of(level), max_rows, self.widths())
+        return summary_of(self._posterior, central_ends(level), max_rows, self.widths())
 
     def widths(self, left_out: Collection[str] = ()) -> Widths:
         """Return the standard deviations of all entries of all variables, as a posterior stores them.
@@ -569,7 +570,7 @@ class Transformed:
 
     def interval(self, level: float = 0.95) -> Array:
         """Return the central interval of each entry, those of a Normal: lower ends, then upper ends, (2, ...)."""
-        figures = normal_marginals(self.mean, self.sd, ends_of(level))
+        figures = normal_marginals(self.mean, self.sd, central_ends(level))
         return np.stack([np.asarray(figures.lower), np.asarray(figures.upper)])
 
 

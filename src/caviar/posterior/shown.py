@@ -12,9 +12,10 @@ from .._errors import ModelError, ParameterError
 from .._typing import Array
 from ..engine.starts.restarts import distinct_ends, told_ends
 from ..families._marginals import Marginals
+from ..numerics.shares import central_ends
 from .shared_factors import Factored
 from .summary import Summary, summary_of
-from .uncertainty.known import HEAVY, SHOWN, MeanField, Source, Tell, Uncertainty, ends_of
+from .uncertainty.known import HEAVY, SHOWN, MeanField, Source, Tell, Uncertainty
 
 _OF_ROWS_BEFORE = "What earlier rows contribute is that of mean field."
 
@@ -70,7 +71,7 @@ class ShowsUncertainty(Factored):
         variable  at  mean   sd  95% interval
         p              0.6  0.2  0.1941 to 0.9324
         """
-        ends = ends_of(level)
+        ends = central_ends(level)
         is_count = isinstance(max_rows, Integral) and not isinstance(max_rows, bool) and max_rows >= 1
         if max_rows is not None and not is_count:
             raise ParameterError(f"max_rows must be a whole number of at least 1; got {max_rows!r}")
@@ -104,7 +105,7 @@ class ShowsUncertainty(Factored):
             ``upper``, of shape (plates..., event...), and ``part``: empty, ``".mean"`` or ``".precision"``. A point
             mass has only a mean.
         """
-        return self._shown_as("auto").marginals(name, self[name], ends_of(level))
+        return self._shown_as("auto").marginals(name, self[name], central_ends(level))
 
     def mean(self, name: str) -> Array:
         """Return the mean of each entry of a global variable, as :meth:`summary` shows it.

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._tables import MOST_LINES, beside, html_of, text_table
 from .._typing import Array
-from .uncertainty.known import ends_of
+from ..numerics.shares import central_ends
 
 HEADINGS = ("at", "mean", "sd", "95% interval")
 """Of a table of entries."""
@@ -53,7 +53,7 @@ class Weighted:
 
     def interval(self, level: float = 0.95) -> Array:
         """Return the central interval of each entry: lower ends, then upper ends, shape (2, ...)."""
-        return self.quantile(ends_of(level))
+        return self.quantile(central_ends(level))
 
     def transformed(self, function: Callable[[Array], Any]) -> Weighted:
         """Return the values that a function makes of these."""

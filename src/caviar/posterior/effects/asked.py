@@ -12,6 +12,7 @@ from ..._typing import AnyArray, Array
 from ...families import SingleEffect
 from ...families._sparse_vectors import SparseVector
 from ...language import Data, Indexed, Node, Predictor, Variable
+from ...numerics.shares import require_share
 from ..shared_factors import Factored
 from .credible_sets import CredibleSet, credible_set, distinct
 
@@ -106,8 +107,7 @@ class TellsEffects(Factored):
         -----
         Source: Wang, Sarkar, Carbonetto and Stephens (JRSS B 2020), section 3.3.
         """
-        if not 0 < coverage < 1:
-            raise ParameterError(f"coverage must lie between 0 and 1; got {coverage!r}")
+        coverage = require_share("coverage", coverage)
         found: list[CredibleSet] = []
         for name, factor in self._sparse(names, SingleEffect, "SingleEffect").items():
             if factor.inclusion.ndim != 1:

@@ -18,8 +18,8 @@ from ...families._by_moments import REALS, ByMoments
 from ...families._intervals import Intervals
 from ...names import Names
 from ...numerics.randomness import generator
+from ...numerics.shares import central_ends
 from ..pandas_tables import as_many, columns_of_figures, data_frame, fitting
-from ..uncertainty.known import ends_of
 
 _MOST_LINES = 10
 """Rows that are printed."""
@@ -259,7 +259,7 @@ class Prediction:
         ModelError
             If the variable is a label.
         """
-        return self.quantile(ends_of(level))
+        return self.quantile(central_ends(level))
 
     def quantile(self, q: Any) -> Array:
         """Return the quantiles of each prediction, of shape (shape of q) + (rows...).

@@ -5,12 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Real
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from ..._errors import ParameterError
 from ..._typing import Array
 from ...families._marginals import Ends, Marginals
 
@@ -340,10 +338,3 @@ def matched(factor: Any, own: Marginals, sd: Array, ends: Ends) -> Marginals:
         for array in (found.lower, found.upper)
     )
     return replace(found, sd=np.where(is_still & is_point, np.nan, sd), lower=lower, upper=upper)
-
-
-def ends_of(level: float) -> Ends:
-    """Return the probabilities below the ends of a central interval, after checking its level."""
-    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
-        raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
-    return 0.5 - level / 2, 0.5 + level / 2
