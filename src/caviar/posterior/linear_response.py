@@ -16,7 +16,7 @@ from ..engine.ascent.problem import Problem
 from ..engine.compiled.stated_priors import stated_prior
 from ..engine.response.quantities import FLAT_DIRECTION, Response
 from ..engine.rows.row_map import RowMap
-from ..families._marginals import Ends, Marginals, normal_marginals
+from ..families._marginals import Ends, Marginals, normal_marginals, with_places
 from ..language import Bernoulli, Categorical, Normal
 from ..names import Placed
 from ..numerics.shares import central_ends
@@ -531,12 +531,10 @@ class LinearResponse:
         """The parts of all variables by the names that they have in a summary."""
         found: dict[str, _Part] = {}
         for name in self._posterior:
-            start = 0
-            for own in self._posterior[name].entry_marginals((0.05, 0.95)):
-                shape = np.shape(own.mean)
-                stop = start + int(np.prod(shape, dtype=int))
-                found[name + own.part] = _Part(name, own, np.arange(start, stop), shape)
-                start = stop
+            for own, places in with_places(self._posterior[name].entry_marginals((0.05, 0.95))):
+                found[name + own.part] = _Part(
+                    name, own, np.arange(places.start, places.stop), np.shape(own.mean)
+                )
         return found
 
     def _repr_html_(self) -> str:
