@@ -109,12 +109,12 @@ def test_questions_of_one_column():
         with pytest.raises(cv.ParameterError, match="p must be probabilities"):
             one.quantile(p)
     for level in (0.0, 1.0, "most"):
-        with pytest.raises(cv.ParameterError, match="level must be a number between 0 and 1"):
+        with pytest.raises(cv.ParameterError, match="level must lie between 0 and 1"):
             one.interval(level)
 
 
 def test_rates_and_numbers_of_draws():
-    with pytest.raises(cv.ParameterError, match="rate must be a number between 0 and 1"):
+    with pytest.raises(cv.ParameterError, match="rate must lie between 0 and 1"):
         MIXTURE.outlier_threshold(1.5)
     with pytest.raises(cv.ParameterError, match="needs at least 10000 draws; got n_draws=100"):
         MIXTURE.outlier_threshold(0.001, n_draws=100)

@@ -12,7 +12,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)
     az = pytest.importorskip("arviz")
 
-from caviar.posterior.diagnostics.dimensions import dimensions_of
+from caviar.posterior.diagnostics.inference_data import dimensions_of
 
 BEFORE_1 = "InferenceData" in vars(az)
 

@@ -160,7 +160,7 @@ def test_an_interrupted_comparison_has_the_fits_so_far():
         ({"n_components": 0}, "n_components, or each in it, must be a whole number"),
         ({"n_components": ()}, "must each have at least one value"),
         ({"covariance_type": "round"}, "covariance_type, or each in it, must be"),
-        ({"held_out": 1.0}, "held_out must be a share of the rows"),
+        ({"held_out": 1.0}, "held_out must lie between 0 and 1"),
         ({"held_out": 0.9999}, "leaves none to fit"),
         ({"n_init": 0}, "n_init"),
         ({"concentration": 1.0}, "nor BayesianGaussianMixture has an argument 'concentration'"),

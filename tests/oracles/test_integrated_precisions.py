@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 import caviar as cv
-from caviar.posterior.integration import profile
+from caviar.posterior.integration import lattice_of_fits
 from caviar.posterior.integration.asked import Integrates
 from caviar.posterior.integration.integrated import Weighted
 
@@ -105,13 +105,13 @@ def test_standard_deviations_between_groups_of_binary_outcomes_are_those_of_quad
 
 def test_variances_that_two_integrals_narrow_are_left_some(monkeypatch):
     """What each adds is added up: two that each take most of a variance would leave less than nothing."""
-    found = profile.integral_of_fits
+    found = lattice_of_fits.integral_of_fits
 
     def narrow(*arguments):
         own = found(*arguments)
         return replace(own, sds={name: 0.3 * sd for name, sd in own.sds.items()})
 
-    monkeypatch.setattr(profile, "integral_of_fits", narrow)
+    monkeypatch.setattr(lattice_of_fits, "integral_of_fits", narrow)
     monkeypatch.setattr(Integrates, "_integrated_in_rows", lambda *_: None)
     rng = np.random.default_rng(0)
     table = {"y": rng.integers(0, 2, 48), "g": np.repeat(np.arange(6), 8), "h": np.tile(np.arange(4), 12)}

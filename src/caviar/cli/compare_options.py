@@ -11,10 +11,8 @@ import typer
 from . import model_options as m
 from . import options as o
 from .files import require_writable
-from .kinds import Covariance
+from .kinds import KINDS, Covariance, ModelName, given_of
 from .non_numeric import NonNumeric
-
-_READING = ("text", "encoding", "stop_words", "min_documents", "max_words", "vocabulary")
 
 
 @dataclass(frozen=True)
@@ -79,8 +77,8 @@ class CompareOptions:
 
     @property
     def reading(self) -> dict[str, Any]:
-        """The options that say how texts are read, by their names on the command line; None where not given."""
-        return {f"--{name.replace('_', '-')}": getattr(self, name) for name in _READING}
+        """The options that say how texts are read and that were given, by their names on the command line."""
+        return given_of(self, KINDS[ModelName.TOPICS].reading)
 
     def require_possible(self) -> None:
         """Refuse options that do not belong together, or have impossible values.
@@ -90,7 +88,7 @@ class CompareOptions:
         BadParameter
             If there are such.
         """
-        said = [name for name, value in self.reading.items() if value is not None]
+        said = list(self.reading)
         if self.has_topics:
             _refuse_beside_topics(self.non_numeric, self.covariance)
         elif said:

@@ -12,7 +12,7 @@ import typer
 
 from . import model_options as m
 from . import options as o
-from .kinds import KINDS, MIXED, Kind, ModelName, Uncertainty, model_named
+from .kinds import KINDS, MIXED, OF_SOME, Kind, ModelName, Uncertainty, given_of, model_named
 from .non_numeric import NonNumeric
 
 
@@ -85,9 +85,11 @@ class FitOptions:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options that only some models have, by their names on the command line; None where not given."""
-        found = {name: _plain(getattr(self, field)) for name, field in _OWN.items()}
-        return {**found, "--categories": o.column_names_of(self.categories)}
+        """The options that only some models have and that were given, by their names on the command line."""
+        found = given_of(self, OF_SOME)
+        if self.categories is not None:
+            found["--categories"] = o.column_names_of(self.categories)
+        return found
 
     @cached_property
     def arguments(self) -> dict[str, Any]:
@@ -114,32 +116,6 @@ class FitOptions:
         said = {name: value for name, value in self.arguments.items() if value is not None}
         uncertainty = self.uncertainty.replace("-", "_")
         return {**self.kind.defaults, **said, "uncertainty": uncertainty}
-
-
-_OWN = {
-    f"--{field.replace('_', '-')}": field
-    for field in (
-        *("sequence", "covariance", "mean_precision", "variance", "prior_mean", "prior_variance"),
-        *("emission", "stickiness"),
-        *(
-            "text",
-            "encoding",
-            "stop_words",
-            "min_documents",
-            "max_words",
-            "vocabulary",
-            "doc_topic_prior",
-            "topic_word_prior",
-        ),
-        *("formula", "family", "categories"),
-    )
-}
-"""Options that only some models have -> their fields."""
-
-
-def _plain(value: Any) -> Any:
-    """Return a choice as the word that was given, and anything else as it is."""
-    return getattr(value, "value", value)
 
 
 def _number_or_auto(components: str | None) -> int | str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -12,10 +13,10 @@ import typer
 
 import caviar as cv
 
-from .commands import command_of, command_that_goes_on
 from .fit_options import FitOptions
-from .kinds import Kind
-from .progress import watching
+from .kinds import Kind, ModelName
+from .non_numeric import NonNumeric
+from .progress import resumptions_told, watching
 from .results import print_document
 from .saved import Saved
 from .speaking import FAILURE, complain, counted, gathered_warnings, say, standard_error, standard_output
@@ -30,11 +31,15 @@ def fitted(
     quiet: bool,
     **more: Any,
 ) -> Any:
-    """Return a model fitted to rows, while its progress is shown; ``more`` are arguments of ``fit``."""
+    """Return a model fitted to rows, while its progress is shown, and that it goes on from a checkpoint is told.
+
+    ``more`` are arguments of ``fit``.
+    """
     searching = arguments.get("n_components") == "auto"
     if searching:
         arguments = {**arguments, **kind.automatic}
     with (
+        resumptions_told(quiet=quiet),
         gathered_warnings(),
         watching(
             standard_error(),
@@ -143,3 +148,60 @@ def _tell_end(request: FitOptions, status: str, n_iter: int) -> None:
             "interrupted", f"the fit was stopped before it settled; the best so far is shown{kept}{again}"
         )
         raise typer.Exit(FAILURE)
+
+
+_ARGUMENTS = {
+    "n_components": ("--components", None),
+    "n_init": ("--restarts", 1),
+    "max_iter": ("--max-iter", 500),
+    "tol": ("--tol", None),
+    "n_jobs": ("--threads", None),
+    "random_state": ("--seed", None),
+    "uncertainty": ("--uncertainty", "auto"),
+}
+"""Argument of every mixture -> its option, and the default, which need not be said."""
+
+
+def command_that_goes_on(request: FitOptions) -> str:
+    """Return the command that goes on from the checkpoint of a fit, and writes what it was to write.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> request = FitOptions(
+    ...     "a.csv", model="em", seed=0, checkpoint=Path("run.ckpt"), output=Path("m.caviar")
+    ... )
+    >>> command_that_goes_on(request)
+    'caviar fit a.csv --model em --seed 0 --checkpoint run.ckpt -o m.caviar'
+    """
+    files = (("--checkpoint", request.checkpoint), ("-o", request.output), ("--picture", request.picture))
+    words = [word for name, path in files if path is not None for word in (name, str(path))]
+    return f"{command_of(request)} {shlex.join(words)}"
+
+
+def command_of(request: FitOptions) -> str:
+    """Return the command that gives the same fit: with its seed, and without what only says where to write.
+
+    Examples
+    --------
+    >>> from caviar.cli.kinds import Covariance
+    >>> request = FitOptions("a b.csv", model="em", columns="x", seed=3, covariance=Covariance.DIAG)
+    >>> command_of(request)
+    "caviar fit 'a b.csv' --columns x --model em --covariance diag --seed 3"
+    """
+    words = ["caviar", "fit", *([] if request.data is None else [request.data])]
+    if request.column_names is not None:
+        quoted = (f'"{name}"' if "," in name else name for name in request.column_names)
+        words += ["--columns", ",".join(quoted)]
+    if request.sql is not None:
+        words += ["--sql", request.sql]
+    if request.non_numeric is not NonNumeric.ERROR:
+        words += ["--non-numeric", request.non_numeric.value]
+    if request.model_name is not ModelName.BAYESIAN:
+        words += ["--model", str(request.model_name)]
+    for name, value in request.options.items():
+        words += [name, str(value)]
+    for argument, (name, default) in _ARGUMENTS.items():
+        value = request.arguments.get(argument, default)
+        words += [] if value == default else [name, str(value)]
+    return shlex.join(words)

@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
+import numpy as np
 import typer
 
 import caviar as cv
+from caviar.data.row_numbers import numbers_rows, remark
 from caviar.files.naming import listed
 
+from .documents import documents_to_fit
 from .files import require_writable
 from .fit_options import FitOptions
 from .fits import deliver, fitted, kept_told, origin_of, pictures
-from .kinds import KINDS, ModelName
+from .kinds import KINDS, ModelName, Uncertainty
 from .mixtures import GaussianMixtureOfFile, MixedMixtureOfFile
 from .non_numeric import (
+    NonNumeric,
     NumericTable,
     complain_of_indicators,
     numbers_only,
     other_choice_told,
     renaming_told,
 )
-from .progress import resumptions_told
-from .regression_fits import fit_regression
+from .regressions import RegressionOfFile
 from .rows import RowsOfTable, complain_of_columns, rows_of_table
-from .sequence_fits import fit_to_sequences
+from .saved import Saved
+from .sequences import Sequences, SequencesOfFile, sequences_of
+from .speaking import complain
 from .stated_fits import fit_stated
 from .tables import input_file
-from .topic_fits import fit_to_documents
+from .topics import TopicsOfFile
+
+Fit: TypeAlias = "tuple[type[Saved], Any, Callable[[Path], None]]"
+"""How the command line knows a fitted model, the model, and what draws it to a file."""
 
 _CHOICES = "categorical (best for a mixture: each value gets a probability), one-hot, or drop"
 
@@ -40,29 +49,28 @@ def fit_to_table(request: FitOptions) -> None:
 
 
 def _fit(request: FitOptions) -> None:
-    """Fit what was asked for, and print and save the result."""
+    """Fit what was asked for, and print and save the result.
+
+    Raises
+    ------
+    BadParameter
+        If the user asked for what the model does not have: the message says why there is none, and what there is.
+    """
     if not isinstance(request.model_name, ModelName):
         fit_stated(request)
         return
-    if request.is_mixed:
-        _require_mixed(request)
+    why_not = _why_not(request)
+    if why_not:
+        raise typer.BadParameter(why_not)
     arguments = {**request.arguments_of_estimator, **_own_arguments(request)}
     require_writable(request.output, ".caviar", inputs=(request.data,))
     require_writable(request.picture, ".png")
     with input_file(request.data) as file:
-        _FITS.get(request.model_name, fit_to_rows)(request, file, arguments)
+        deliver(request, *_FITS[request.model_name](request, file, arguments))
 
 
-_FITS: dict[ModelName, Callable[[FitOptions, str | None, dict[str, Any]], None]] = {
-    ModelName.HMM: fit_to_sequences,
-    ModelName.TOPICS: fit_to_documents,
-    ModelName.MIXED: fit_regression,
-}
-"""Models of data that are no rows of a mixture -> what fits them."""
-
-
-def fit_to_rows(request: FitOptions, data: str | None, arguments: dict[str, Any]) -> None:
-    """Fit to a table that is in a file, and print and save the result."""
+def fit_to_rows(request: FitOptions, data: str | None, arguments: dict[str, Any]) -> Fit:
+    """Fit a mixture to a table that is in a file."""
     numeric = numbers_only(data, request.sql, request.column_names, request.non_numeric, quiet=request.quiet)
     # places of categories, rather than indicators
     places = numeric.categories if request.is_mixed else {}
@@ -78,20 +86,16 @@ def fit_to_rows(request: FitOptions, data: str | None, arguments: dict[str, Any]
         )
     complain_of_columns(table.summary)
     X = table.named(places)
-    with resumptions_told(quiet=request.quiet), renaming_told(table.columns):
+    with renaming_told(table.columns):
         estimator = fitted(request.kind, X, arguments, quiet=request.quiet, checkpoint=request.checkpoint)
     estimator.about_ = _about(request, table, numeric)
     if request.is_mixed:
-        deliver(
-            request, MixedMixtureOfFile, estimator, lambda path: pictures().draw_profiles(estimator, path)
-        )
-    else:
-        deliver(
-            request,
-            GaussianMixtureOfFile,
-            estimator,
-            lambda path: pictures().draw_rows(estimator, table.shown(), path),
-        )
+        return MixedMixtureOfFile, estimator, lambda path: pictures().draw_profiles(estimator, path)
+    return (
+        GaussianMixtureOfFile,
+        estimator,
+        lambda path: pictures().draw_rows(estimator, table.shown(), path),
+    )
 
 
 def _own_arguments(request: FitOptions) -> dict[str, Any]:
@@ -103,7 +107,7 @@ def _own_arguments(request: FitOptions) -> dict[str, Any]:
         If the model does not have one of the options.
     """
     own = request.kind
-    given = {name: value for name, value in request.options.items() if value is not None}
+    given = request.options
     for name in given:
         if name not in own.options and name not in own.reading:
             owners = " or ".join(
@@ -115,22 +119,36 @@ def _own_arguments(request: FitOptions) -> dict[str, Any]:
     return {own.options[name]: value for name, value in given.items() if name in own.options}
 
 
-def _require_mixed(request: FitOptions) -> None:
-    """Refuse what only mixtures of Gaussians have.
-
-    Raises
-    ------
-    BadParameter
-        If the user asked for it: the message says why there is none, and what there is.
-    """
-    given = [name for name, value in request.options.items() if value is not None]
-    if request.model_name is not ModelName.BAYESIAN:
-        what = f"--model {request.model_name} has no categories; leave --model out"
-    elif given:
-        what = f"given the component its columns are independent, and there is no {given[0]}; leave it out"
-    else:
-        return
-    raise typer.BadParameter(f"--non-numeric categorical fits a Bayesian mixture of mixed columns: {what}")
+def _why_not(request: FitOptions) -> str:
+    """Return why a model cannot be fitted as the user asked for; empty if it can."""
+    leave_out = f"leave --non-numeric {request.non_numeric.value} out"
+    is_plain, name = request.non_numeric is NonNumeric.ERROR, request.model_name
+    if name is ModelName.HMM and not is_plain:
+        return f"--model hmm fits a hidden Markov model: {leave_out}; --emission categorical takes a column of texts"
+    if name is ModelName.TOPICS:
+        about = "--model topics fits topics: "
+        if not is_plain:
+            return f"{about}{leave_out}; --text COLUMN takes a column of texts"
+        if request.uncertainty not in (Uncertainty.AUTO, Uncertainty.MEAN_FIELD):
+            return f"{about}linear response of topics is not asked for here, but in Python; leave --uncertainty out"
+    if name is ModelName.MIXED:
+        about = "--model mixed fits a regression with effects of groups: "
+        if "--formula" not in request.options:
+            return f"{about}it needs --formula, such as 'y ~ x + (x | school)'"
+        if request.arguments.get("n_components") is not None:
+            return f"{about}it has no components; leave --components out"
+        if not is_plain:
+            return f"{about}columns of texts are categories and groups; {leave_out}"
+        if request.checkpoint is not None:
+            return f"{about}it keeps no checkpoint; leave --checkpoint out"
+    elif request.is_mixed:
+        about = "--non-numeric categorical fits a Bayesian mixture of mixed columns: "
+        if name is not ModelName.BAYESIAN:
+            return f"{about}--model {name} has no categories; leave --model out"
+        if request.options:
+            first = next(iter(request.options))
+            return f"{about}given the component its columns are independent, and there is no {first}; leave it out"
+    return ""
 
 
 def _about(request: FitOptions, table: RowsOfTable, numeric: NumericTable) -> dict[str, Any]:
@@ -144,3 +162,63 @@ def _about(request: FitOptions, table: RowsOfTable, numeric: NumericTable) -> di
         "column_summary": table.summary,
         **({"categories": indicators} if indicators else {}),
     }
+
+
+def fit_to_sequences(request: FitOptions, data: str | None, arguments: dict[str, Any]) -> Fit:
+    """Fit a hidden Markov model to the sequences of a table in a file."""
+    emission = arguments.get("emission", "gaussian")
+    sequence = request.options.get("--sequence")
+    found = sequences_of(data, request.sql, request.column_names, sequence, emission)
+    _complain_of_time(found)
+    kept = {"checkpoint": request.checkpoint, "lengths": found.lengths}
+    hmm = fitted(request.kind, found.named(), arguments, quiet=request.quiet, **kept)
+    hmm.about_ = {
+        **origin_of(request),
+        "rows": len(found.rows),
+        "sequences": len(found.lengths),
+        "sequence": sequence,
+        "columns": list(found.columns),
+    }
+    return (
+        SequencesOfFile,
+        hmm,
+        lambda path: pictures().draw_states(hmm, found.named(), found.lengths, path),
+    )
+
+
+def _complain_of_time(found: Sequences) -> None:
+    """Warn of columns of numbers that only count the steps of each sequence."""
+    if found.rows.dtype == object:
+        return
+    ends = np.cumsum(found.lengths)[:-1]
+    for name, column in zip(found.columns, found.rows.T, strict=True):
+        if all(numbers_rows(part) for part in np.split(column, ends)):
+            complain("warning", remark(name, " by --columns"))
+
+
+def fit_to_documents(request: FitOptions, data: str | None, arguments: dict[str, Any]) -> Fit:
+    """Fit topics to documents in files."""
+    found = documents_to_fit(data, request.sql, request.column_names, request.options, quiet=request.quiet)
+    if found.words is not None:
+        arguments = {**arguments, "vocabulary": list(found.words)}
+    lda = fitted(request.kind, found.counts, arguments, quiet=request.quiet, checkpoint=request.checkpoint)
+    texts = {"texts": dict(found.how)} if found.how else {}
+    lda.about_ = {**origin_of(request), "rows": found.counts.shape[0], **texts}
+    return TopicsOfFile, lda, lambda path: pictures().draw_topics(lda, path)
+
+
+def fit_regression(request: FitOptions, data: str | None, arguments: dict[str, Any]) -> Fit:
+    """Fit a mixed model to a table in a file."""
+    table = cv.data.read_columns(data, columns=request.column_names, sql=request.sql)
+    model = fitted(request.kind, table, arguments, quiet=request.quiet)
+    model.about_ = {**origin_of(request), "rows": table.num_rows, "columns": list(table.column_names)}
+    return RegressionOfFile, model, lambda path: pictures().draw_regression(model, path)
+
+
+_FITS = {
+    **dict.fromkeys(ModelName, fit_to_rows),
+    ModelName.HMM: fit_to_sequences,
+    ModelName.TOPICS: fit_to_documents,
+    ModelName.MIXED: fit_regression,
+}
+"""Name of a model -> what fits it."""

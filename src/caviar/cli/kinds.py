@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -141,6 +141,16 @@ KINDS = {
         defaults={"tol": 1e-8},
     ),
 }
+
+
+OF_SOME = tuple(dict.fromkeys(name for kind in KINDS.values() for name in (*kind.reading, *kind.options)))
+"""The options that only some models have."""
+
+
+def given_of(request: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Return those of some options that a request has, by their names; a choice as the word that was given."""
+    values = {name: getattr(request, name.removeprefix("--").replace("-", "_")) for name in names}
+    return {name: getattr(value, "value", value) for name, value in values.items() if value is not None}
 
 
 def model_named(text: str) -> ModelName | str:

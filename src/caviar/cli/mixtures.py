@@ -32,7 +32,7 @@ _MOVES = {"split": "split", "merge": "merge", "delete": "deletion", "anew": "new
 class GaussianMixtureOfFile(Saved):
     """A saved mixture of Gaussians."""
 
-    has_components = True
+    label = "component"
 
     def document(self) -> dict[str, Any]:
         return document_of(self.fitted)
@@ -66,19 +66,20 @@ class GaussianMixtureOfFile(Saved):
     def data(self, file: str | None, sql: str | None) -> Any:
         return read_for(self.fitted, self.path, file, sql)
 
+    @property
+    def kind(self) -> str:
+        return kind_of(self.fitted).words
+
     def facts(self) -> dict[str, Any]:
-        estimator = self.fitted
+        estimator, n_components = self.fitted, len(self.fitted.weights_)
+        # a log-likelihood is the same for all numberings, and lacks nothing
         is_likelihood = isinstance(estimator, cv.GaussianMixture)
         return {
-            "kind": kind_of(estimator).words,
+            **super().facts(),
             "objective": kind_of(estimator).objective,
-            "n_components": len(estimator.weights_),
+            "n_components": n_components,
             "covariance_type": getattr(estimator, "covariance_type", None),
-            "elbo": float(estimator.elbo_),
-            # a log-likelihood is the same for all numberings, and lacks nothing
-            "corrected": None
-            if is_likelihood
-            else float(estimator.elbo_) + lgamma(len(estimator.weights_) + 1),
+            "corrected": None if is_likelihood else float(estimator.elbo_) + lgamma(n_components + 1),
         }
 
     def judged(self, file: str | None, sql: str | None) -> dict[str, float]:
@@ -123,19 +124,6 @@ class GaussianMixtureOfFile(Saved):
         columns = {"label": probabilities.argmax(axis=1)}
         columns.update({f"probability_{k}": column for k, column in enumerate(probabilities.T)})
         return {**columns, "log_density": self.fitted.score_samples(X)}
-
-    def draws(self, data: str | None, n: int | None, seed: int, *, with_component: bool) -> dict[str, Any]:
-        self.refuse_data(data)
-        rows, labels = self.fitted.sample(n or 1, random_state=seed)
-        columns = dict(zip(cv.report.column_names(self.fitted), rows.T, strict=True))
-        if not with_component:
-            return columns
-        if "component" in columns:
-            raise cv.DataError(
-                "the model already has a column 'component': leave --with-component out, and use caviar "
-                "predict for the labels"
-            )
-        return {**columns, "component": labels}
 
     def to_check(self, file: str | None, sql: str | None, n_rows: int, seed: int) -> Checked:
         estimator = self.fitted

@@ -123,7 +123,7 @@ def write_sample(given: SampleOptions) -> None:
     """Do what ``caviar sample`` does."""
     require_table(given.output, given.data, given.model)
     saved = opened(given.model)
-    if given.with_component and not (saved.has_components or saved.has_states):
+    if given.with_component and saved.label is None:
         raise cv.DataError(
             "--with-component belongs to mixtures and hidden Markov models, as caviar fit saves them"
         )

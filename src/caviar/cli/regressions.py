@@ -51,15 +51,9 @@ class RegressionOfFile(Saved):
     def data(self, file: str | None, sql: str | None) -> Any:
         return cv.data.read_columns(file, sql=sql)
 
-    def facts(self) -> dict[str, Any]:
-        return {
-            "kind": f"mixed model {self.fitted.formula}",
-            "objective": "ELBO",
-            "n_components": None,
-            "covariance_type": None,
-            "elbo": float(self.fitted.elbo_),
-            "corrected": None,
-        }
+    @property
+    def kind(self) -> str:
+        return f"mixed model {self.fitted.formula}"
 
     def explained(self) -> list[str]:
         return [self._response]
@@ -97,8 +91,7 @@ class RegressionOfFile(Saved):
                 "the rows of a mixed model have known columns: give them as DATA, and as many rows are drawn: caviar "
                 "sample MODEL DATA -o new.csv"
             )
-        if n is not None:
-            raise cv.DataError("as many rows are drawn as DATA have; leave -n out")
+        self.refuse_number(n)
         table = self.data(data, None)
         known = {name: table.column(name) for name in table.column_names if name != self._response}
         if self.fitted.categories_:

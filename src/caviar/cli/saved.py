@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rich.console import Console
 
@@ -29,10 +29,8 @@ class Saved(ABC):
         Its file.
     """
 
-    has_components = False
-    """Whether each row comes from a component."""
-    has_states = False
-    """Whether rows are sequences, each with a state."""
+    label: ClassVar[str | None] = None
+    """What the hidden label of a row is called: component, state; None where rows have no such label."""
 
     def __init__(self, fitted: Any, path: Path) -> None:
         self.fitted, self.path = fitted, path
@@ -66,9 +64,21 @@ class Saved(ABC):
             If one was given, and it predicts no numbers.
         """
 
+    @property
     @abstractmethod
+    def kind(self) -> str:
+        """What it is called."""
+
     def facts(self) -> dict[str, Any]:
         """Return what a comparison tells of it: kind, objective, n_components, covariance_type, elbo, corrected."""
+        return {
+            "kind": self.kind,
+            "objective": "ELBO",
+            "n_components": None,
+            "covariance_type": None,
+            "elbo": float(getattr(self.fitted, "elbo_", self.posterior.elbo)),
+            "corrected": None,
+        }
 
     def explained(self) -> list[str]:
         """Return the columns of which it has a density; none where they are not known."""
@@ -84,9 +94,19 @@ class Saved(ABC):
             If it has none in closed form.
         """
 
-    @abstractmethod
     def draws(self, data: str | None, n: int | None, seed: int, *, with_component: bool) -> dict[str, Any]:
         """Return new rows: columns by name, with their components only where rows have such."""
+        self.refuse_data(data)
+        rows, labels = self.fitted.sample(n or 1, random_state=seed)
+        columns = dict(zip(cv.report.column_names(self.fitted), rows.T, strict=True))
+        if not with_component or self.label is None:
+            return columns
+        if self.label in columns:
+            raise cv.DataError(
+                f"the model already has a column '{self.label}': leave --with-component out, and use caviar "
+                f"predict for the labels"
+            )
+        return {**columns, self.label: labels}
 
     @abstractmethod
     def to_check(self, file: str | None, sql: str | None, n_rows: int, seed: int) -> Checked:
@@ -128,6 +148,11 @@ class Saved(ABC):
             raise cv.DataError(
                 f"--interval belongs to predicted numbers, and this prediction has none: {what}; leave it out"
             )
+
+    def refuse_number(self, n: int | None) -> None:
+        """Refuse a number of rows for a model that draws as many as DATA have."""
+        if n is not None:
+            raise cv.DataError("as many rows are drawn as DATA have; leave -n out")
 
     def refuse_data(self, data: str | None) -> None:
         """Refuse known columns for a model that draws whole rows."""

@@ -132,7 +132,7 @@ def _lengths(names: Sequence[Any], column: str) -> tuple[Any, tuple[Any, ...]]:
 class SequencesOfFile(Saved):
     """A saved hidden Markov model."""
 
-    has_states = True
+    label = "state"
 
     def document(self) -> dict[str, Any]:
         """Return everything that a fit says, as JSON can hold it."""
@@ -182,14 +182,16 @@ class SequencesOfFile(Saved):
         found = self._read(file, sql)
         return {"X": found.named(), "lengths": found.lengths}
 
+    @property
+    def kind(self) -> str:
+        return f"hidden Markov model of {_EMISSIONS[self.fitted.emission]} rows"
+
     def facts(self) -> dict[str, Any]:
         hmm = self.fitted
         return {
-            "kind": f"hidden Markov model of {_EMISSIONS[hmm.emission]} rows",
-            "objective": "ELBO",
+            **super().facts(),
             "n_components": hmm.n_components_,
             "covariance_type": hmm.covariance_type if hmm.emission == "gaussian" else None,
-            "elbo": float(hmm.elbo_),
             "corrected": float(hmm.elbo_) + lgamma(hmm.n_components_ + 1),
         }
 
@@ -231,12 +233,6 @@ class SequencesOfFile(Saved):
             for word, values in (("mean", told.mean), ("sd", told.sd), ("lower", lower), ("upper", upper)):
                 columns[f"{name}_{word}"] = values[:, place]
         return columns
-
-    def draws(self, data: str | None, n: int | None, seed: int, *, with_component: bool) -> dict[str, Any]:
-        self.refuse_data(data)
-        rows, states = self.fitted.sample(n or 1, random_state=seed)
-        columns = dict(zip(cv.report.column_names(self.fitted), rows.T, strict=True))
-        return {**columns, "state": states} if with_component else columns
 
     def to_check(self, file: str | None, sql: str | None, n_rows: int, seed: int) -> Checked:
         hmm, found = self.fitted, self._read(file, sql)

@@ -43,15 +43,9 @@ class PosteriorOfFile(Saved):
     def data(self, file: str | None, sql: str | None) -> Any:
         return arrays_for(self.fitted, file, sql, needs_observed=True)
 
-    def facts(self) -> dict[str, Any]:
-        return {
-            "kind": str(self.fitted.model),
-            "objective": "ELBO",
-            "n_components": None,
-            "covariance_type": None,
-            "elbo": float(self.fitted.elbo),
-            "corrected": None,
-        }
+    @property
+    def kind(self) -> str:
+        return str(self.fitted.model)
 
     def explained(self) -> list[str]:
         names = columns_of(self.fitted)
@@ -107,8 +101,7 @@ class PosteriorOfFile(Saved):
                 f"caviar sample MODEL DATA -o new.csv"
             )
         if known:
-            if n is not None:
-                raise cv.DataError("as many rows are drawn as DATA have; leave -n out")
+            self.refuse_number(n)
             with input_file(data) as file:
                 arrays = {
                     name: value for name, value in arrays_for(posterior, file, None).items() if name in known

@@ -123,7 +123,7 @@ def _require_stated(request: FitOptions) -> None:
     BadParameter
         If the user gave one.
     """
-    given = [name for name, value in request.options.items() if value is not None]
+    given = list(request.options)
     given += ["--components"] if request.arguments.get("n_components") is not None else []
     given += ["--non-numeric"] if request.non_numeric is not NonNumeric.ERROR else []
     if given:

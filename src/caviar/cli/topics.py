@@ -68,15 +68,12 @@ class TopicsOfFile(Saved):
     def data(self, file: str | None, sql: str | None) -> Any:
         return self._documents(file, sql).counts
 
+    @property
+    def kind(self) -> str:
+        return "topics"
+
     def facts(self) -> dict[str, Any]:
-        return {
-            "kind": "topics",
-            "objective": "ELBO",
-            "n_components": len(self.fitted.topics_in_use_),
-            "covariance_type": None,
-            "elbo": float(self.fitted.elbo_),
-            "corrected": None,
-        }
+        return {**super().facts(), "n_components": len(self.fitted.topics_in_use_)}
 
     def judged(self, file: str | None, sql: str | None) -> dict[str, float]:
         return {"perplexity": float(self.fitted.completion_perplexity(self._documents(file, sql).counts))}

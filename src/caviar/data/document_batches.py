@@ -15,7 +15,7 @@ from .._typing import AnyArray
 from ..files.naming import listed, named
 from .arrow_numbers import number_type
 from .table_files import ParquetFiles, find_files
-from .tables import connected, reading, relation_of, tables_extra
+from .tables import connected, relation_of, tables_extra
 
 _BATCH_DOCUMENTS, _BATCH_WORDS = 4_096, 65_536
 _BUFFER_BYTES = 2**20
@@ -73,8 +73,7 @@ def _tables(source: Any, sql: str | None, layout: Layout) -> Iterator[Any]:
         if isinstance(files, ParquetFiles) and sql is None:
             yield from _of_parquet(files, layout)
             return
-        duckdb, label = tables_extra("duckdb"), label_of(source, sql)
-        with connected(duckdb) as connection, reading(duckdb, label):
+        with connected(label_of(source, sql)) as connection:
             # through the view, where columns of a CSV file that are numbers throughout are numbers
             query = "SELECT * FROM data" if sql is None else sql
             yield from _of_relation(relation_of(connection, files, query), layout)

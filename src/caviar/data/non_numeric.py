@@ -12,7 +12,7 @@ from ..files.naming import listed, named
 from .other_notations import notation_message, unread_texts
 from .table_files import find_files, identifier, literal
 from .table_numbers import NUMERIC, chosen, reads_as_numbers
-from .tables import connected, reading, relation_of, tables_extra
+from .tables import connected, relation_of
 
 MOST_CATEGORIES = 50
 """Values of a column beyond which it is not taken for one of categories, unless the user says that it is."""
@@ -78,10 +78,9 @@ def numeric_query(
     """
     if non_numeric not in {"drop", "one-hot", "categorical"}:
         raise ParameterError(f"non_numeric must be 'drop', 'one-hot' or 'categorical'; got {non_numeric!r}")
-    duckdb = tables_extra("duckdb")
     files = None if source is None else find_files(source)
     base = "SELECT * FROM data" if sql is None else sql
-    with connected(duckdb) as connection, reading(duckdb, "the table"):
+    with connected("the table") as connection:
         relation = relation_of(connection, files, base)
         names = chosen(relation.columns, columns, "the table")
         kinds = {name: kind.id for name, kind in zip(relation.columns, relation.types, strict=True)}
@@ -194,10 +193,9 @@ def unknown_values(
     >>> unknown_values(None, {"kind": ["x"]}, sql="SELECT unnest(['x', 'y', 'y', NULL]) AS kind")
     {'kind': (['y'], 2)}
     """
-    duckdb = tables_extra("duckdb")
     files = None if source is None else find_files(source)
     found = {}
-    with connected(duckdb) as connection, reading(duckdb, "the table"):
+    with connected("the table") as connection:
         relation = relation_of(connection, files, "SELECT * FROM data" if sql is None else sql)
         for name, values in categories.items():
             known = ", ".join(literal(value) for value in values)

@@ -27,7 +27,7 @@ from .table_numbers import (
     refuse_lost_in,
     unreadable_message,
 )
-from .tables import connected, reading, relation_of, tables_extra, what_went_wrong
+from .tables import connected, label_of, relation_of, tables_extra, what_went_wrong
 
 _BATCH_ROWS = 65_536
 
@@ -61,7 +61,7 @@ class QueryStream:
         self, files: TableFiles | None, sql: str | None, columns: Sequence[str] | None, directory: Any
     ) -> None:
         self._files, self._sql, self._directory = files, sql, directory
-        self.label = files.label if files is not None and sql is None else "the query"
+        self.label = label_of(files, sql)
         self._lock = threading.Lock()
         self._copy: RawFile | None = None
         self._found: dict[str, _Found] = {}
@@ -72,9 +72,7 @@ class QueryStream:
 
     @contextmanager
     def _relation(self) -> Iterator[Any]:
-        duckdb = tables_extra("duckdb")
-        tables_extra("pyarrow")
-        with connected(duckdb) as connection, reading(duckdb, self.label):
+        with connected(self.label) as connection:
             yield relation_of(connection, self._files, self._sql)
 
     @property

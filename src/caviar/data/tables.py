@@ -77,22 +77,17 @@ def read_table(
     array([[1. , 2.5],
            [3. , 4. ]])
     """
-    if source is None and sql is None:
-        raise ParameterError("read_table takes a file, or a query sql=; got neither")
-    duckdb = tables_extra("duckdb")
-    tables_extra("pyarrow")
-    with connected(duckdb) as connection:
-        files = None if source is None else find_files(source)
+    files = _files_of("read_table", source, sql)
+    with connected(label_of(files, sql)) as connection:
         if isinstance(files, ParquetFiles):
             # DuckDB would give the second of two columns of one name another name
             for path in files.paths:
                 refuse_twins(read_footer(path)[1].names, str(path))
-        with reading(duckdb, files.label if files is not None and sql is None else "the query"):
-            if files is None or sql is not None:
-                rows = _result_of(connection, str(sql), files)
-            else:
-                rows = Rows(connection.sql(files.query), files.label, files.place)
-            return numbers_of(rows, columns, missing_ok=missing_ok)
+        if files is None or sql is not None:
+            rows = _result_of(connection, str(sql), files)
+        else:
+            rows = Rows(connection.sql(files.query), files.label, files.place)
+        return numbers_of(rows, columns, missing_ok=missing_ok)
 
 
 def read_columns(
@@ -118,15 +113,23 @@ def read_columns(
     >>> read_columns(sql="SELECT 1.5 AS a, 'x' AS kind").column_names
     ['a', 'kind']
     """
+    files = _files_of("read_columns", source, sql)
+    with connected(label_of(files, sql)) as connection:
+        relation = relation_of(connection, files, "SELECT * FROM data" if sql is None else sql)
+        return relation.to_arrow_table().select(chosen(relation.columns, columns, "the table"))
+
+
+def _files_of(reader: str, source: str | os.PathLike[str] | None, sql: str | None) -> TableFiles | None:
+    """Return the files to read; None where a query needs none."""
     if source is None and sql is None:
-        raise ParameterError("read_columns takes a file, or a query sql=; got neither")
-    duckdb = tables_extra("duckdb")
-    tables_extra("pyarrow")
-    with connected(duckdb) as connection:
-        files = None if source is None else find_files(source)
-        with reading(duckdb, files.label if files is not None and sql is None else "the query"):
-            relation = relation_of(connection, files, "SELECT * FROM data" if sql is None else sql)
-            return relation.to_arrow_table().select(chosen(relation.columns, columns, "the table"))
+        raise ParameterError(f"{reader} takes a file, or a query sql=; got neither")
+    tables_extra("duckdb")
+    return None if source is None else find_files(source)
+
+
+def label_of(files: TableFiles | None, sql: str | None) -> str:
+    """Return what is read, in messages."""
+    return files.label if files is not None and sql is None else "the query"
 
 
 def write_table(path: str | os.PathLike[str], columns: Mapping[str, AnyArray]) -> None:
@@ -172,8 +175,10 @@ def tables_extra(module: str) -> Any:
 
 
 @contextmanager
-def connected(duckdb: Any) -> Iterator[Any]:
-    """Give a connection to DuckDB for a while."""
+def connected(label: str) -> Iterator[Any]:
+    """Give a connection to DuckDB, whose errors about ``label`` become DataErrors, without its advice for itself."""
+    duckdb = tables_extra("duckdb")
+    tables_extra("pyarrow")
     # Reading a table must not install anything.
     settings = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     connection = duckdb.connect(config=settings)
@@ -181,17 +186,10 @@ def connected(duckdb: Any) -> Iterator[Any]:
     connection.execute("SET enable_progress_bar = false")
     try:
         yield connection
-    finally:
-        connection.close()
-
-
-@contextmanager
-def reading(duckdb: Any, label: str) -> Iterator[None]:
-    """Turn DuckDB's errors into DataErrors, without its advice, which is about its own options."""
-    try:
-        yield
     except duckdb.Error as error:
         raise DataError(f"cannot read {label}: {what_went_wrong(error)}") from error
+    finally:
+        connection.close()
 
 
 def what_went_wrong(error: Exception) -> str:

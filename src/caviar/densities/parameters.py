@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -177,19 +177,6 @@ def whitening_of(name: str, value: ArrayLike, n_components: int, n_features: int
             f"{name} must be positive definite: all eigenvalues positive; {name}[{k}] is not: {array[k]}"
         )
     return whitening_of_shapes(correlations) / roots[:, None, :]
-
-
-def require_share(name: str, value: Any) -> float:
-    """Return a number strictly between 0 and 1.
-
-    Raises
-    ------
-    ParameterError
-        If it is anything else.
-    """
-    if not isinstance(value, Real) or not 0 < float(value) < 1:
-        raise ParameterError(f"{name} must be a number between 0 and 1; got {value!r}")
-    return float(value)
 
 
 def require_whole(name: str, value: Any, at_least: int) -> int:

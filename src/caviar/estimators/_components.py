@@ -21,6 +21,23 @@ class Estimate:
     high: float | None = None
 
 
+def estimates_of(mean: Any, lower: Any, upper: Any) -> list[Any]:
+    """Return means with the ends of their intervals, if they have any, in lists as deep as the array of means.
+
+    Examples
+    --------
+    >>> estimates_of(np.array([1.0]), None, None)
+    [Estimate(value=1.0, low=None, high=None)]
+    """
+    if np.ndim(mean) > 1:
+        nothing = [None] * len(mean)
+        ends = (nothing, nothing) if lower is None or upper is None else (lower, upper)
+        return [estimates_of(own, low, high) for own, low, high in zip(mean, *ends, strict=True)]
+    if lower is None or upper is None:
+        return [Estimate(float(value)) for value in mean]
+    return [Estimate(*map(float, own)) for own in zip(mean, lower, upper, strict=True)]
+
+
 @dataclass(frozen=True)
 class Component:
     """One fitted component.

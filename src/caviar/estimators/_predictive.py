@@ -14,6 +14,7 @@ from .._errors import ParameterError
 from .._typing import AnyArray, Array
 from ..densities import ConditionalPrediction, MixtureDensity, OutlierThreshold
 from ..lazy.rows import in_memory
+from ..numerics.shares import central_ends
 from ..posterior.posterior import Posterior
 from ._arguments import as_generator, require_whole
 from ._components import Component, components_of_gaussians
@@ -276,8 +277,7 @@ class PredictiveMethods(MixtureEstimator):
                [ 2.1, 55.5]])
         """
         check_is_fitted(self)
-        if not 0 < level < 1:
-            raise ParameterError(f"level must lie between 0 and 1, such as 0.95; got {level!r}")
+        ends = central_ends(level)
         marginal = mean_marginal(self)
         if marginal is None:
             raise ParameterError(
@@ -285,7 +285,6 @@ class PredictiveMethods(MixtureEstimator):
                 f"or fit with uncertainty='linear_response' for standard errors"
             )
         draws = self.sample_parameters(n_draws, random_state)
-        ends = [0.5 - level / 2, 0.5 + level / 2]
         weights = weight_interval(self, level)
         return CredibleIntervals(
             level,
@@ -294,7 +293,7 @@ class PredictiveMethods(MixtureEstimator):
             self._covariance_interval(draws.covariances, ends),
         )
 
-    def _covariance_interval(self, draws: Array, ends: list[float]) -> Array:
+    def _covariance_interval(self, draws: Array, ends: tuple[float, float]) -> Array:
         """Return quantiles of draws; NaN of points, which have no posterior."""
         if all(self.posterior_[name].learnt is None for name in self.posterior_):
             return np.full((2, *draws.shape[1:]), np.nan)

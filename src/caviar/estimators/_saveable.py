@@ -6,9 +6,9 @@ import os
 import re
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import sklearn.exceptions
@@ -46,6 +46,22 @@ UNFINISHED = (Status.MAX_ITER, Status.INTERRUPTED)
 """How a fit ends that did not converge."""
 
 
+class PlainForm(NamedTuple):
+    """How an attribute becomes plain values, and these the attribute; the latter refuses values of no attribute.
+
+    Attributes
+    ----------
+    of, back
+        The functions. The second raises ValueError, LookupError or TypeError.
+    """
+
+    of: Callable[[Any], Any]
+    back: Callable[[Any], Any]
+
+
+_AS_IT_IS = PlainForm(lambda value: value, lambda value: value)
+
+
 class UnsettledWarning(sklearn.exceptions.ConvergenceWarning, ConvergenceWarning):
     """A fit ended before it converged: scikit-learn's warning, and the library's own."""
 
@@ -59,6 +75,9 @@ class Saveable(FitArguments):
     """The objective that its fit raises."""
 
     posterior_: ClassVar[Any] = Fitted()
+
+    _plain_forms: ClassVar[Mapping[str, PlainForm]] = {}
+    """Attribute of a fit -> how it is saved; all others are saved as they are."""
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether a fit ended: one that was refused half-way leaves an estimator that is not fitted."""
@@ -84,20 +103,6 @@ class Saveable(FitArguments):
     def _parameter_as_plain(self, name: str, value: Any) -> Any:
         """Return an argument of the estimator as plain values."""
         return _kept(name, value)
-
-    def _attribute_as_plain(self, name: str, value: Any) -> Any:
-        """Return an attribute of a fit as plain values."""
-        return value
-
-    def _attribute_of_plain(self, name: str, value: Any) -> Any:
-        """Return the attribute that :meth:`_attribute_as_plain` made plain values of.
-
-        Raises
-        ------
-        ValueError, LookupError, TypeError
-            If the values are not those of one.
-        """
-        return value
 
     def _check_restored(self) -> None:
         """Refuse attributes of a file that do not belong together.
@@ -208,7 +213,7 @@ class Saveable(FitArguments):
     def _document(self, about: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the fitted estimator as plain values."""
         attributes = {
-            name: self._attribute_as_plain(name, value)
+            name: self._plain_forms.get(name, _AS_IT_IS).of(value)
             for name, value in vars(self).items()
             if _ATTRIBUTE.fullmatch(name) and name not in {"posterior_", "about_"}
         }
@@ -237,7 +242,7 @@ class Saveable(FitArguments):
                 raise ValueError(f"an attribute {name!r:.40}")
             if isinstance(value, np.ndarray) and value.dtype == np.bool_:
                 raise TypeError(f"the attribute {name!r:.40} holds no numbers")
-            own = self._attribute_of_plain(name, value)
+            own = self._plain_forms.get(name, _AS_IT_IS).back(value)
             if isinstance(getattr(type(self), name, None), Fitted):
                 keep(self, **{name: own})
             else:

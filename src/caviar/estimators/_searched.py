@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,27 +16,26 @@ from ..lazy.rows import in_memory
 from ..posterior.posterior import Posterior
 from ._checkpointing import NextFit
 from ._mixture import MixtureEstimator, Statement
-from ._saveable import Saveable
+from ._saveable import PlainForm, Saveable
 from .automatic import Move, Problem, best_search
 from .automatic.arguments import is_auto
+
+
+def _moves(values: Any) -> list[Move]:
+    return [Move.of_plain(entry) for entry in values]
 
 
 class Searched(Saveable):
     """An estimator that keeps the moves of its search, ``moves_``."""
 
     n_components: Any
+    _plain_forms: ClassVar = {"moves_": PlainForm(lambda moves: [move.as_plain() for move in moves], _moves)}
 
     def _explanation(self, posterior: Posterior) -> str:
         """Return why a fit ended; an interrupted search is described as one."""
         if is_auto(self.n_components) and posterior.status is Status.INTERRUPTED:
             return "the search for the number of components was interrupted; this is the best so far"
         return super()._explanation(posterior)
-
-    def _attribute_as_plain(self, name: str, value: Any) -> Any:
-        return [move.as_plain() for move in value] if name == "moves_" else value
-
-    def _attribute_of_plain(self, name: str, value: Any) -> Any:
-        return [Move.of_plain(entry) for entry in value] if name == "moves_" else value
 
 
 class SearchedMixture(Searched, MixtureEstimator):

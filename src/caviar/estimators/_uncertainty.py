@@ -24,6 +24,7 @@ from ..families import (
     TiedNormalGamma,
     TiedNormalWishart,
 )
+from ..numerics.shares import central_ends
 
 
 @dataclass(frozen=True)
@@ -246,7 +247,5 @@ def weight_interval(estimator: Any, level: float) -> tuple[Array, Array] | None:
     others = factor.concentration.sum() - factor.concentration
     if len(others) == 1:
         return np.ones(1), np.ones(1)
-    return (
-        betaincinv(factor.concentration, others, 0.5 - level / 2),
-        betaincinv(factor.concentration, others, 0.5 + level / 2),
-    )
+    lower, upper = (betaincinv(factor.concentration, others, end) for end in central_ends(level))
+    return lower, upper

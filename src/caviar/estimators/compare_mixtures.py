@@ -23,6 +23,7 @@ from ..data import Table
 from ..engine.ascent.driver import Progress
 from ..engine.ascent.status import Status
 from ..fitting.progress import lines, reporter
+from ..numerics.shares import require_share
 from ._arguments import as_generator, require_choice, require_whole
 from ._checkpointing import Checkpointing
 from ._given_tables import is_coded, names_of, require_table, words_told
@@ -245,8 +246,7 @@ def _structures(like: Any, covariance_type: Any) -> list[dict[str, Any]]:
 
 def _split(n_rows: int, share: float, weights: Array | None, generator: np.random.Generator) -> AnyArray:
     """Return which rows are held out, shape (N,)."""
-    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
-        raise ParameterError(f"held_out must be a share of the rows between 0 and 1; got {share!r}")
+    share = require_share("held_out", share)
     candidates = np.arange(n_rows) if weights is None else np.flatnonzero(weights)
     n_held = max(1, round(share * len(candidates)))
     if n_held >= len(candidates):

@@ -27,7 +27,7 @@ from ._declared import estimator
 from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
 from ._labels import known_labels
-from ._saveable import UNFINISHED
+from ._saveable import UNFINISHED, PlainForm
 from ._searched import Searched
 from ._sequences import (
     checked_lengths,
@@ -194,6 +194,7 @@ class HiddenMarkovModel(HasEvidence, Searched):
 
     _kind_in_words = "Hidden Markov model"
     _not_of_the_table = ("starts",)
+    _plain_forms: ClassVar = {**Searched._plain_forms, "categories_": PlainForm(list, tuple)}
     initial_: ClassVar[Any] = Fitted(_REMEDY)
     transition_: ClassVar[Any] = Fitted(_REMEDY)
     stationary_: ClassVar[Any] = Fitted(_REMEDY)
@@ -438,12 +439,6 @@ class HiddenMarkovModel(HasEvidence, Searched):
         width = len(self._emitted.figures(0.95)[0][0])
         if type(self.n_features_in_) is not int or self.n_features_in_ != width:
             raise ValueError(f"it has {width} columns, and says {self.n_features_in_!r:.40}")
-
-    def _attribute_as_plain(self, name: str, value: Any) -> Any:
-        return list(value) if name == "categories_" else super()._attribute_as_plain(name, value)
-
-    def _attribute_of_plain(self, name: str, value: Any) -> Any:
-        return tuple(value) if name == "categories_" else super()._attribute_of_plain(name, value)
 
     def _sequences(self, X: Any, lengths: Any) -> tuple[Array, AnyArray]:
         """Return rows, and the lengths of their sequences, after they were checked."""

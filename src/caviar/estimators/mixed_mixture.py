@@ -23,7 +23,7 @@ from ..posterior.posterior import Posterior
 from ..posterior.prediction import Prediction
 from ._arguments import as_broadcast, as_generator, require_number, require_whole
 from ._checkpointing import NextFit
-from ._components import Component, Estimate
+from ._components import Component, estimates_of
 from ._data_scale import scale_of
 from ._declared import estimator
 from ._evidence import HasEvidence
@@ -49,12 +49,21 @@ from ._mixed_columns import (
 )
 from ._mixed_density import MixedDensity, above_a_whole_row
 from ._mixture import RowsToFit, Statement
+from ._saveable import PlainForm
 from ._searched import SearchedMixture
 from .automatic import ColumnsProblem
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component
 
 _LEAVES = {"Normal": NUMBER, "Categorical": CATEGORY, "Poisson": COUNT}
 """Family of an observed variable -> kind of its column."""
+
+
+def _categories(plain: Any) -> dict[str, tuple[Any, ...]]:
+    """Return the categories of columns that a file has."""
+    for value in (value for values in plain.values() for value in values):
+        if not isinstance(value, str | int | float):
+            raise TypeError(f"a category {value!r:.40}")
+    return {str(column): tuple(values) for column, values in plain.items()}
 
 
 @estimator
@@ -158,6 +167,13 @@ class MixedMixture(HasEvidence, SearchedMixture):
     count_prior: Mapping[str, Sequence[float]] | Sequence[float] | None = None
 
     _kind_in_words = "Bayesian mixture of mixed columns"
+    _plain_forms: ClassVar = {
+        **SearchedMixture._plain_forms,
+        "categories_": PlainForm(
+            lambda categories: {column: list(values) for column, values in categories.items()}, _categories
+        ),
+        "kinds_": PlainForm(list, lambda kinds: tuple(map(str, kinds))),
+    }
     categories_: ClassVar[Any] = Fitted("Fit again")
     kinds_: ClassVar[Any] = Fitted("Fit again: kinds= says what the columns are")
     n_components_: ClassVar[Any] = Fitted()
@@ -376,16 +392,6 @@ class MixedMixture(HasEvidence, SearchedMixture):
             else super()._parameter_as_plain(name, value)
         )
 
-    def _attribute_as_plain(self, name: str, value: Any) -> Any:
-        if name == "categories_":
-            return {column: list(values) for column, values in value.items()}
-        return list(value) if name == "kinds_" else super()._attribute_as_plain(name, value)
-
-    def _attribute_of_plain(self, name: str, value: Any) -> Any:
-        if name == "categories_":
-            return {str(column): tuple(map(_plain_value, values)) for column, values in value.items()}
-        return tuple(map(str, value)) if name == "kinds_" else super()._attribute_of_plain(name, value)
-
     def _responsibilities_of(self, rows: RowsToFit) -> Array:
         local = self.posterior_.local(above_a_whole_row(rows.X, self._names()))
         return local[self._columns.label].probabilities[:-1]
@@ -487,7 +493,8 @@ class MixedMixture(HasEvidence, SearchedMixture):
 
     def _components(self, level: float) -> list[Component]:
         columns, posterior = self._columns, self.posterior_
-        weights = _estimates(posterior.marginals(columns.weights, level)[0])
+        part = posterior.marginals(columns.weights, level)[0]
+        weights = estimates_of(part.mean, part.lower, part.upper)
         by_column = [self._figures(j, level) for j in range(len(columns.names))]
         return [
             Component(
@@ -505,22 +512,12 @@ class MixedMixture(HasEvidence, SearchedMixture):
         columns = self._columns
         name, kind, variable = columns.names[column], columns.kinds[column], columns.parameters[column]
         factor, part = self.posterior_[variable], self.posterior_.marginals(variable, level)[0]
+        estimates = estimates_of(part.mean, part.lower, part.upper)
         if kind == CATEGORY:
             values = list(map(str, columns.categories[name]))
-            return [(None, None, dict(zip(values, own, strict=True))) for own in _estimates(part)]
+            return [(None, None, dict(zip(values, own, strict=True))) for own in estimates]
         spread = np.sqrt(factor.rate / factor.shape if kind == NUMBER else factor.mean)
-        return [(mean, sd, None) for mean, sd in zip(_estimates(part), spread.tolist(), strict=True)]
-
-
-def _estimates(part: Any) -> Any:
-    """Return means with their intervals, in lists as deep as the array of means."""
-    ends = [part.mean if end is None else end for end in (part.mean, part.lower, part.upper)]
-    if np.ndim(part.mean) == 2:
-        return [
-            [Estimate(*map(float, own)) for own in zip(*rows, strict=True)]
-            for rows in zip(*ends, strict=True)
-        ]
-    return [Estimate(*map(float, own)) for own in zip(*ends, strict=True)]
+        return [(mean, sd, None) for mean, sd in zip(estimates, spread.tolist(), strict=True)]
 
 
 def _for_rows(told: Prediction, n_rows: int) -> Prediction:
@@ -529,12 +526,6 @@ def _for_rows(told: Prediction, n_rows: int) -> Prediction:
     return Prediction(
         np.repeat(told.mean, n_rows, axis=0), np.repeat(told.standard_deviation, n_rows, axis=0)
     )
-
-
-def _plain_value(value: Any) -> Any:
-    if not isinstance(value, str | int | float):
-        raise TypeError(f"a category {value!r:.40}")
-    return value
 
 
 def _columns_of(posterior: Posterior) -> Columns:

@@ -297,9 +297,13 @@ class ExponentialFamily(Intervals):
     def log_density(self, value: Any) -> Array:
         """Return the log-density (log-probability of labels) of a value; minus infinity outside the support."""
 
-    @abstractmethod
     def entropy(self) -> Array:
-        """Return the entropy in nats, of the batch shape."""
+        r"""Return the entropy in nats, that about the base measure less :math:`\sum_i c_i E t_i`; of the batch."""
+        entropy = self.entropy_about_base()
+        for coefficient, mean in zip(self.base_measure, self.expected_statistics, strict=True):
+            if coefficient:
+                entropy = entropy - coefficient * mean.reshape(*self.batch_shape, -1).sum(axis=-1)
+        return entropy
 
     @abstractmethod
     def mode(self) -> Any:

@@ -1,16 +1,16 @@
 """Quantiles and central intervals of the marginal distribution of each entry of a value."""
 
 from abc import ABC, abstractmethod
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from caviar._errors import ModelError, ParameterError
+from caviar._errors import ModelError
 from caviar._tables import MOST_LINES, beside, html_of
 from caviar._typing import Array
 from caviar.families._marginals import Ends, Marginals
 from caviar.families._values import MeanPrecision
+from caviar.numerics.shares import central_ends, require_share
 
 
 class Intervals(ABC):
@@ -49,7 +49,7 @@ class Intervals(ABC):
         >>> print(posterior["p"].quantile(0.5).round(3))
         0.614
         """
-        q = _between("q", q)
+        q = require_share("q", q)
         return _as_value([lower for lower, _ in self._entry_ends((q, q))])
 
     def interval(self, level: float = 0.95) -> Any:
@@ -81,9 +81,7 @@ class Intervals(ABC):
         >>> print(posterior["p"].interval(0.9).round(3))
         [0.249 0.902]
         """
-        level = _between("level", level)
-        ends = self._entry_ends((0.5 - level / 2, 0.5 + level / 2))
-        return _as_value([np.stack(own) for own in ends])
+        return _as_value([np.stack(own) for own in self._entry_ends(central_ends(level))])
 
     def _repr_html_(self) -> str:
         """Return the first entries as a table, for a notebook: mean, standard deviation and central 95% interval."""
@@ -111,12 +109,6 @@ class Intervals(ABC):
                 )
             found.append((np.asarray(own.lower), np.asarray(own.upper)))
         return found
-
-
-def _between(name: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
-        raise ParameterError(f"{name} must lie between 0 and 1; got {value!r}")
-    return float(value)
 
 
 def _as_value(parts: list[Array]) -> Any:

@@ -144,10 +144,6 @@ class Joint(ExponentialFamily):
         """Return the entropy with respect to the base measure, from the scales alone: no location can cancel."""
         return self.precision_marginal.entropy_about_base() + self._entropy_of_locations
 
-    def entropy(self) -> Array:
-        """Return the entropy of the precision plus that expected of the locations given it."""
-        return self.precision_marginal.entropy() + self._entropy_of_locations
-
     @property
     def _entropy_of_locations(self) -> Array:
         """Expected entropy of the locations given the precision."""
@@ -182,9 +178,10 @@ class Joint(ExponentialFamily):
         return mean, self.precision_marginal.response(natural)[1]
 
     @property
-    @abstractmethod
     def _covariances(self) -> Array:
         """Covariance of the numbers of each location, batch + (M, D, D)."""
+        size = self._n_numbers // self._n_locations
+        return self._spread.reshape(*self.batch_shape, self._n_locations, size, size)
 
     def covariance_of_value(self) -> Array:
         # locations have the same mean for every precision, and are independent given it
@@ -216,6 +213,11 @@ class Joint(ExponentialFamily):
     def translate(self, delta: ArrayLike) -> Self:
         """Return the distribution of (locations + delta, precision)."""
         return self._at(self.mean + as_value(delta), precision_marginal=self.precision_marginal)
+
+
+def scaled(matrix: Array, factor: Array) -> Array:
+    """Return matrices times factors (..., 1, 1), which may be infinite; entries of 0 remain 0."""
+    return np.where(matrix == 0, 0.0, matrix) * np.where((matrix == 0) & np.isinf(factor), 1.0, factor)
 
 
 class SeveralLocations(Joint):

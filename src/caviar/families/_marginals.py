@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -45,6 +45,15 @@ class Marginals:
     upper: Array | None = None
     part: str = ""
     is_shared: bool = False
+
+
+def with_places(parts: Iterable[Marginals]) -> Iterator[tuple[Marginals, slice]]:
+    """Yield parts of a value with the places of their entries, where those of all parts stand one after the other."""
+    start = 0
+    for own in parts:
+        stop = start + np.size(own.mean)
+        yield own, slice(start, stop)
+        start = stop
 
 
 def normal_marginals(mean: Array, sd: Array, ends: Ends) -> Marginals:

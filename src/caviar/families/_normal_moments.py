@@ -130,10 +130,6 @@ class NormalMoments(ExponentialFamily):
         """Return 0: moments add nothing to a log density."""
         return np.zeros(np.broadcast_shapes(np.shape(value), self.batch_shape))
 
-    def entropy(self) -> Array:
-        """Return 0."""
-        return np.zeros(self.batch_shape)
-
     def entropy_about_base(self) -> Array:
         """Return 0."""
         return np.zeros(self.batch_shape)

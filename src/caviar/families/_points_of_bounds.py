@@ -47,10 +47,6 @@ class PointOfBound(ExponentialFamily):
         shape = np.shape(value)
         return np.zeros(np.broadcast_shapes(shape[: len(shape) - len(self.event_shape)], self.batch_shape))
 
-    def entropy(self) -> Array:
-        """Return 0."""
-        return np.zeros(self.batch_shape)
-
     def entropy_about_base(self) -> Array:
         """Return 0."""
         return np.zeros(self.batch_shape)

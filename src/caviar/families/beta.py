@@ -152,10 +152,6 @@ class Beta(ExponentialFamily):
         """Return the entropy with respect to the base measure."""
         return self._dirichlet.entropy_about_base()
 
-    def entropy(self) -> Array:
-        """Return the entropy."""
-        return self._dirichlet.entropy()
-
     def _divergence(self, other: Self) -> Array:
         return self._dirichlet.kl(other._dirichlet)
 

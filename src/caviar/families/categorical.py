@@ -170,7 +170,7 @@ class Categorical(ExponentialFamily):
         logits = np.broadcast_to(logits, shape + logits.shape[-1:])
         return np.take_along_axis(logits, labels, axis=-1)[..., 0] - self.log_partition
 
-    def entropy(self) -> Array:
+    def entropy_about_base(self) -> Array:
         """Return the entropy; a probability of zero adds nothing."""
         if "natural" not in vars(self):
             return _entropy(self.probabilities)
@@ -184,10 +184,6 @@ class Categorical(ExponentialFamily):
             entropy = np.array(entropy)
             entropy[is_small] = _entropy(p[is_small])
         return entropy
-
-    def entropy_about_base(self) -> Array:
-        """Return the entropy: the base measure counts, and a probability of zero adds nothing here either."""
-        return self.entropy()
 
     def _divergence(self, other: Self) -> Array:
         return relative_entropy(self.probabilities, other.probabilities).sum(axis=-1)

@@ -200,11 +200,6 @@ class Dirichlet(ExponentialFamily):
         """Return the entropy with respect to the base measure: logarithms that grow, without what cancels."""
         return np.add.reduce(entropy_remainder(self.concentration), axis=-1) - entropy_remainder(self.total)
 
-    def entropy(self) -> Array:
-        """Return the differential entropy over the first K - 1 weights."""
-        remainders = entropy_remainder(self.concentration) + self.expected_statistics[0]
-        return remainders.sum(axis=-1) - entropy_remainder(self.total)
-
     def _divergence(self, other: Self) -> Array:
         return dirichlet_divergence(self.concentration, other.concentration)
 

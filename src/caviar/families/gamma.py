@@ -158,10 +158,6 @@ class Gamma(ExponentialFamily):
         """Return the entropy with respect to the base measure, which depends on the shape alone."""
         return entropy_remainder(self.shape)
 
-    def entropy(self) -> Array:
-        """Return the entropy: shape + log-gamma(shape) + (1 - shape) digamma(shape) - log rate."""
-        return entropy_remainder(self.shape) + self.expected_statistics[0]
-
     def _divergence(self, other: Self) -> Array:
         # other.rate / self.rate - 1, and how far self's shape times that ratio lies from other's shape
         excess = (other.rate - self.rate) / self.rate

@@ -133,10 +133,6 @@ class IntervalNormal(ExponentialFamily):
         inside = (x >= lower) & (x <= upper)
         return np.where(inside, linear * x + quadratic * x * x - self.log_partition, -np.inf)
 
-    def entropy(self) -> Array:
-        """Return the entropy; 0 of a point that is certain."""
-        return self.entropy_about_base()
-
     def entropy_about_base(self) -> Array:
         """Return the log-partition less the expectation of the exponent."""
         linear, quadratic, *_ = self.natural

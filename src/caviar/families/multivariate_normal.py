@@ -186,10 +186,6 @@ class MultivariateNormal(Factored, ExponentialFamily):
         return 0.5 * (self._log_determinant - self.mean.shape[-1] * LOG_TWO_PI - distance)
 
     def entropy_about_base(self) -> Array:
-        """Return the entropy with respect to the base measure, from the scales alone: no location can cancel."""
-        return self.entropy()
-
-    def entropy(self) -> Array:
         """Return half of log|2 pi e covariance|."""
         return 0.5 * (self.mean.shape[-1] * (1.0 + LOG_TWO_PI) - self._log_determinant)
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from caviar._typing import Array, Statistics
 from caviar.families._base import LOG_TWO_PI, MeanPrecision, Seed, Size, as_value, draw_shape, safe_log
 from caviar.families._factored import Factored
-from caviar.families._joint import Joint
+from caviar.families._joint import Joint, scaled
 from caviar.families._marginals import Ends, Marginals, student_marginals
 from caviar.families._parameters import precision_of_vector, refuse_improper
 from caviar.families._transforms import LogScale, Transform, Unconstrained
@@ -167,8 +167,11 @@ class MultivariateNormalGamma(Factored, Joint):
         surplus = np.maximum(self.shape - 1.0, 0.0)
         with np.errstate(divide="ignore"):
             factor = (self.rate / surplus)[..., np.newaxis, np.newaxis]
-        matrix = self._inverse
-        return np.where(matrix == 0, 0.0, matrix) * np.where((matrix == 0) & np.isinf(factor), 1.0, factor)
+        return scaled(self._inverse, factor)
+
+    @property
+    def _spread(self) -> Array:
+        return self.covariance
 
     @cached_property
     def _inverse(self) -> Array:
@@ -181,15 +184,6 @@ class MultivariateNormalGamma(Factored, Joint):
     def _distance(self, deviation: Array) -> Array:
         """Return d' K d."""
         return (times_vector(self._lower.swapaxes(-1, -2), deviation) ** 2).sum(axis=-1)
-
-    @property
-    def _spread(self) -> Array:
-        return self.covariance
-
-    @property
-    def _covariances(self) -> Array:
-        covariance = self.covariance
-        return covariance.reshape(*self.batch_shape, -1, *covariance.shape[-2:])
 
     def _location_marginals(self, ends: Ends) -> Marginals:
         shape, rate = self.shape[..., None], self.rate[..., None]

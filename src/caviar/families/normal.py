@@ -123,10 +123,6 @@ class Normal(ExponentialFamily):
         return 0.5 * (np.log(self.precision) - LOG_TWO_PI - self.precision * deviation**2)
 
     def entropy_about_base(self) -> Array:
-        """Return the entropy with respect to the base measure, from the scales alone: no location can cancel."""
-        return self.entropy()
-
-    def entropy(self) -> Array:
         """Return half of log(2 pi e variance)."""
         return 0.5 * (1.0 + LOG_TWO_PI - np.log(self.precision))
 

@@ -105,10 +105,6 @@ class _NormalGammas(Joint):
     def _spread(self) -> Array:
         return self.variance
 
-    @property
-    def _covariances(self) -> Array:
-        return self.variance.reshape(*self.batch_shape, -1, 1, 1)
-
     def _location_marginals(self, ends: Ends) -> Marginals:
         shape, rate = self._each(self.shape), self._each(self.rate)
         scale = np.sqrt(rate / (self.mean_precision * shape))

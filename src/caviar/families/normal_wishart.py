@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import LOG_TWO_PI, MeanPrecision, Seed, Size, as_value, draw_shape
-from caviar.families._joint import Joint, SeveralLocations
+from caviar.families._joint import Joint, SeveralLocations, scaled
 from caviar.families._marginals import Ends, Marginals, student_marginals
 from caviar.families._transforms import LogCholesky, Transform, Unconstrained
 from caviar.families.wishart import Wishart
@@ -136,17 +136,11 @@ class _NormalWisharts(Joint):
         surplus = np.maximum(self.df - self.mean.shape[-1] - 1.0, 0.0)
         with np.errstate(divide="ignore"):
             factor = 1.0 / (self.mean_precision * self._each(surplus))
-        matrix, factor = self._each(self.inverse_scale, 2), factor[..., np.newaxis, np.newaxis]
-        return np.where(matrix == 0, 0.0, matrix) * np.where((matrix == 0) & np.isinf(factor), 1.0, factor)
+        return scaled(self._each(self.inverse_scale, 2), factor[..., np.newaxis, np.newaxis])
 
     @property
     def _spread(self) -> Array:
         return self.covariance
-
-    @property
-    def _covariances(self) -> Array:
-        covariance = self.covariance
-        return covariance.reshape(*self.batch_shape, -1, *covariance.shape[-2:])
 
     def _location_marginals(self, ends: Ends) -> Marginals:
         df = self._each(self.df - self.mean.shape[-1] + 1)[..., np.newaxis]

@@ -117,14 +117,10 @@ class SingleEffect(SparseVector):
             each = np.where(included, np.log(self.inclusion) + normal, 0.0)
         return np.where(included.sum(axis=-1) == 1, each.sum(axis=-1), -np.inf)
 
-    def entropy(self) -> Array:
-        """Return the entropy of the place of the effect plus the expected entropy of its size."""
-        p = self.inclusion
-        return (p * slab_entropy(self.slab_precision) - xlogy(p, p)).sum(axis=-1)
-
     def entropy_about_base(self) -> Array:
-        """Return the entropy about the base measure; an entry of probability zero adds nothing."""
-        return self.entropy() - 0.5 * LOG_TWO_PI
+        """Return the entropy of the place of the effect plus that of its size; a probability of zero adds nothing."""
+        p = self.inclusion
+        return (p * slab_entropy(self.slab_precision) - xlogy(p, p)).sum(axis=-1) - 0.5 * LOG_TWO_PI
 
     def _divergence(self, other: Self) -> Array:
         p = self.inclusion

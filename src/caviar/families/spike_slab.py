@@ -105,18 +105,11 @@ class SpikeSlab(SparseVector):
         one, zero = -np.logaddexp(0.0, -self._log_odds), -np.logaddexp(0.0, self._log_odds)
         return np.where(x != 0, one + normal, zero).sum(axis=-1)
 
-    def entropy(self) -> Array:
-        """Return the entropy of which entries are zero plus the expected entropy of the others."""
-        return (self._entropy_of_inclusion() + self.inclusion * slab_entropy(self.slab_precision)).sum(
-            axis=-1
-        )
-
     def entropy_about_base(self) -> Array:
-        """Return the entropy about the base measure."""
-        return self.entropy() - 0.5 * LOG_TWO_PI * self.inclusion.sum(axis=-1)
-
-    def _entropy_of_inclusion(self) -> Array:
-        return entr(self.inclusion) + entr(expit(-self._log_odds))
+        """Return the entropy of which entries are zero plus the expected entropy of the others."""
+        of_inclusion = entr(self.inclusion) + entr(expit(-self._log_odds))
+        entropy = (of_inclusion + self.inclusion * slab_entropy(self.slab_precision)).sum(axis=-1)
+        return entropy - 0.5 * LOG_TWO_PI * self.inclusion.sum(axis=-1)
 
     def _divergence(self, other: Self) -> Array:
         p, complement = self.inclusion, expit(-self._log_odds)

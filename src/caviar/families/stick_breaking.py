@@ -206,10 +206,6 @@ class StickBreaking(ExponentialFamily):
         """Return the entropy with respect to the base measure: that of the shares about theirs."""
         return self._shares.entropy_about_base().sum(axis=-1)
 
-    def entropy(self) -> Array:
-        """Return the differential entropy over the first K - 1 weights."""
-        return self._shares.entropy().sum(axis=-1) + self.expected_statistics[1][..., 1:-1].sum(axis=-1)
-
     def _divergence(self, other: Self) -> Array:
         return self._shares.kl(other._shares).sum(axis=-1)
 

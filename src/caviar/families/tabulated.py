@@ -7,7 +7,7 @@ from abc import ABCMeta
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,11 +17,11 @@ from caviar._typing import AnyArray, Array, Statistics
 from caviar.families import _tables
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
 from caviar.families._marginals import Ends, Marginals
+from caviar.families._of_functions import OfFunctions
 from caviar.families._parameters import refuse_improper
 from caviar.families._scalar_functions import (
     PLAIN,
     Function,
-    Functions,
     Positive,
     Support,
     Unit,
@@ -31,6 +31,7 @@ from caviar.families._tables import Frames, Integrals
 from caviar.families.beta import Beta
 from caviar.families.gamma import Gamma
 from caviar.numerics.cached import cached_property
+from caviar.numerics.shares import require_share
 
 _SUPPORTS: dict[type[ExponentialFamily], type[Support]] = {Gamma: Positive, Beta: Unit}
 """Families of scalars whose base measure is uniform along the line of the support."""
@@ -49,7 +50,7 @@ class _FamilyKind(ABCMeta):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
+class Tabulated(OfFunctions, metaclass=_FamilyKind):
     r"""Distributions of a scalar with any functions of it as sufficient statistics.
 
     .. math:: q(x) \propto h(x) \exp \sum_s \eta_s f_s(x), \qquad A(\eta) = \log \int e^{\sum_s \eta_s f_s} h\, dx
@@ -76,12 +77,9 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
 
     coefficients: Array
 
-    statistics: ClassVar[tuple[str, ...]] = ()
     parameter_letters: ClassVar[tuple[str, ...]] = ("f",)
     base: ClassVar[type[ExponentialFamily]]
     """The family whose statistics come first, and whose base measure it has."""
-    functions: ClassVar[Functions] = ()
-    """The statistics as functions."""
     support: ClassVar[type[Support]]
 
     def __init__(self, coefficients: ArrayLike) -> None:
@@ -99,13 +97,6 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
         self._refuse_improper()
 
     @classmethod
-    def from_natural(cls, natural: Statistics) -> Self:
-        """Return the distributions with these natural parameters."""
-        self = cls._trusted(coefficients=np.stack(np.broadcast_arrays(*natural), axis=-1))
-        self._refuse_improper()
-        return self
-
-    @classmethod
     def details(cls) -> dict[str, Any]:
         beside = cls.functions[len(cls.base.statistics) :]
         return {"base": cls.base.__name__, "functions": [function.details() for function in beside]}
@@ -114,10 +105,6 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
     def detailed(cls, details: Mapping[str, Any]) -> type[ExponentialFamily]:
         base = next(kind for kind in _SUPPORTS if kind.__name__ == details["base"])
         return tabulated(base, tuple(function_of(own) for own in details["functions"]))
-
-    def attributes(self) -> dict[str, Any]:
-        """Return its coefficients, of which all else follows to the bit."""
-        return {"coefficients": self.coefficients}
 
     @classmethod
     def widened(cls, member: Any) -> Any:
@@ -154,11 +141,6 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
     def base_measure(self) -> tuple[float, ...]:
         """That of the base family."""
         return tuple(-1.0 if name.startswith("log_") and name in PLAIN else 0.0 for name in self.statistics)
-
-    @cached_property
-    def natural(self) -> Statistics:
-        """The coefficients, apart."""
-        return tuple(self.coefficients[..., number] for number in range(len(self.functions)))
 
     @property
     def _flat(self) -> Array:
@@ -255,15 +237,6 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
         density = sum((eta + base) * t for eta, base, t in parts) - self.log_partition
         return np.where(inside, density, -np.inf)
 
-    def entropy(self) -> Array:
-        """Return the entropy."""
-        pairs = zip(self.base_measure, self.expected_statistics, strict=True)
-        return self.entropy_about_base() - sum(base * mean for base, mean in pairs)
-
-    def _divergence(self, other: Self) -> Array:
-        parts = zip(self.natural, other.natural, self.expected_statistics, strict=True)
-        return other.log_partition - self.log_partition + sum((a - b) * mean for a, b, mean in parts)
-
     def mode(self) -> Array:
         """Return the x at which its density, not the density along the line, is largest.
 
@@ -339,8 +312,7 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
         level
             Probability inside.
         """
-        if not 0 < level < 1:
-            raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
+        level = require_share("level", level)
         return self.quantile(0.5 * (1.0 - level)), self.quantile(0.5 * (1.0 + level))
 
     def _quantiles_of(self, rows: AnyArray, wanted: Array) -> Array:

@@ -7,7 +7,7 @@ from abc import ABCMeta
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,8 +16,9 @@ from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
 from caviar.families._marginals import Ends, Marginals, matched_beta
+from caviar.families._of_functions import OfFunctions
 from caviar.families._parameters import refuse_improper
-from caviar.families._scalar_functions import Function, Functions, function_of
+from caviar.families._scalar_functions import Function, function_of
 from caviar.families._stick_chain import StickChain, Sums
 from caviar.families._stick_exponents import Exponents, points
 from caviar.families._transforms import LogRatios, Transform
@@ -33,7 +34,7 @@ class _FamilyKind(ABCMeta):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TabulatedSticks(ExponentialFamily, metaclass=_FamilyKind):
+class TabulatedSticks(OfFunctions, metaclass=_FamilyKind):
     r"""Distributions of K weights that are the pieces of a broken stick, with any functions of each as statistics.
 
     .. math:: q(x) \propto \prod_k x_k^{\eta_{1k} - 1} s_k^{\eta_{2k}} \exp \sum_{fk} \eta_{fk} f(x_k), \qquad
@@ -63,11 +64,9 @@ class TabulatedSticks(ExponentialFamily, metaclass=_FamilyKind):
 
     coefficients: Array
 
-    statistics: ClassVar[tuple[str, ...]] = ()
     transforms: ClassVar[tuple[Transform, ...]] = (LogRatios(),)
     parameter_letters: ClassVar[tuple[str, ...]] = ("fk",)
-    functions: ClassVar[Functions] = ()
-    """Functions of the pieces."""
+    event_ndim = 1
 
     def __init__(self, coefficients: ArrayLike) -> None:
         if not self.functions:
@@ -85,23 +84,12 @@ class TabulatedSticks(ExponentialFamily, metaclass=_FamilyKind):
         self._refuse_improper()
 
     @classmethod
-    def from_natural(cls, natural: Statistics) -> Self:
-        """Return the distributions with these natural parameters."""
-        self = cls._trusted(coefficients=np.stack(np.broadcast_arrays(*natural), axis=-2))
-        self._refuse_improper()
-        return self
-
-    @classmethod
     def details(cls) -> dict[str, Any]:
         return {"functions": [function.details() for function in cls.functions]}
 
     @classmethod
     def detailed(cls, details: Mapping[str, Any]) -> type[ExponentialFamily]:
         return tabulated_sticks(tuple(function_of(own) for own in details["functions"]))
-
-    def attributes(self) -> dict[str, Any]:
-        """Return its coefficients, of which all else follows to the bit."""
-        return {"coefficients": self.coefficients}
 
     @classmethod
     def widened(cls, member: Any) -> Any:
@@ -140,11 +128,6 @@ class TabulatedSticks(ExponentialFamily, metaclass=_FamilyKind):
     def base_measure(self) -> tuple[float, ...]:
         """Inverse product of the weights."""
         return (-1.0, *[0.0] * (len(self.statistics) - 1))
-
-    @cached_property
-    def natural(self) -> Statistics:
-        """The rows of coefficients, apart."""
-        return tuple(self.coefficients[..., row, :] for row in range(len(self.statistics)))
 
     @cached_property
     def _chains(self) -> list[StickChain]:
@@ -221,15 +204,6 @@ class TabulatedSticks(ExponentialFamily, metaclass=_FamilyKind):
         parts = zip(self.natural, self.base_measure, self.statistics_of(x), strict=True)
         total = sum(((eta + base) * t).sum(axis=-1) for eta, base, t in parts)
         return np.where(inside, total - self.log_partition, -np.inf)
-
-    def entropy(self) -> Array:
-        """Return the differential entropy over the first K - 1 weights."""
-        return self.entropy_about_base() + self.expected_statistics[0].sum(axis=-1)
-
-    def _divergence(self, other: Self) -> Array:
-        parts = zip(self.natural, other.natural, self.expected_statistics, strict=True)
-        inner = sum(((a - b) * mean).sum(axis=-1) for a, b, mean in parts)
-        return other.log_partition - self.log_partition + inner
 
     def mode(self) -> Array:
         """Return the weights of largest density.

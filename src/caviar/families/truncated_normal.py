@@ -11,9 +11,9 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._bregman import NEAR, near_divergence
 from caviar.families._marginals import Ends, Marginals, matched_gamma
 from caviar.families._parameters import read_parameters, refuse_improper, require
-from caviar.numerics.bregman import NEAR, near_divergence
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import ratio_excess
 from caviar.numerics.normal_tail import hazard, log_tail_ratio, moment_ratios
@@ -182,10 +182,6 @@ class TruncatedNormal(ExponentialFamily):
         return np.where(x >= 0, np.where(location < 0, lower, upper) - np.log(self._unit), -np.inf)
 
     def entropy_about_base(self) -> Array:
-        """Return the entropy, which is about Lebesgue measure: no location can cancel."""
-        return self.entropy()
-
-    def entropy(self) -> Array:
         r"""Return :math:`\tfrac12 \log (2 \pi e / \tau) + \log\Phi(l) - \tfrac l2 \varphi(l) / \Phi(l)`."""
         location, mean = self._standardised, self._ratios[0]
         lower = log_tail_ratio(location) - 0.5 * location * mean

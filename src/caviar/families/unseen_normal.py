@@ -223,10 +223,6 @@ class UnseenNormal(ExponentialFamily):
         # no number is possible where the weight of one is 0
         return sum(np.where(part == 0, 0.0, own) * part for own, part in pairs) - self.log_partition
 
-    def entropy(self) -> Array:
-        """Return the entropy of all unseen numbers."""
-        return self.entropy_about_base()
-
     def entropy_about_base(self) -> Array:
         """Return the log-partition less the expectation of the exponent."""
         pairs = zip(self.natural[:3], self.expected_statistics[:3], strict=True)

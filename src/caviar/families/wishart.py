@@ -312,11 +312,6 @@ class Wishart(Factored, ExponentialFamily):
         terms = entropy_remainder(halves) - 0.5 * steps * (self._digammas - 1.0)
         return np.add.reduce(terms, axis=-1) + 0.25 * size * (size - 1) * _LOG_PI
 
-    def entropy(self) -> Array:
-        """Return the differential entropy over symmetric matrices."""
-        size = self.inverse_scale.shape[-1]
-        return self.entropy_about_base() + 0.5 * (size + 1) * self.expected_statistics[0]
-
     def _divergence(self, other: Self) -> Array:
         # Each pair of gamma functions is completed with one eigenvalue of B^-1 B'; what is left of the powers of the
         # determinants is j/2 (lambda - 1 - log lambda). Every term is non-negative.

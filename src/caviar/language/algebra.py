@@ -218,6 +218,9 @@ class Link(Algebra, ABC):
     belongs: ClassVar[str]
     """What it is, and where it may be: with the link itself in the place of {}."""
 
+    function: ClassVar[str]
+    """What states it."""
+
     predictor: Predictor
 
     @abstractmethod
@@ -225,7 +228,7 @@ class Link(Algebra, ABC):
         """Return the argument at values of the predictor: log-odds of a probability, the logarithm of a mean."""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__.lower()}({self.predictor!r})"
+        return f"{self.function}({self.predictor!r})"
 
 
 @dataclass(frozen=True, repr=False)

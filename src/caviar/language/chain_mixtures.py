@@ -12,11 +12,12 @@ from .. import families
 from .._errors import ModelError, PlateError
 from .._typing import AnyArray, Array
 from ..families.chain_mixture import pairs_of_kinds
+from ..numerics.cached import cached_property
 from .chains import MarkovChain
 from .constants import Constant, as_known
 from .instead_of_links import INSTEAD_IN_STEPS
 from .nodes import Expression, Indexed, Node
-from .paths import refuse_groups
+from .paths import States, refuse_groups
 from .plates import Plate
 from .roles import BEGINNING, PROBABILITIES
 from .templates import template
@@ -182,8 +183,8 @@ def _length(node: Node, name: str) -> int:
 
 
 @dataclass(frozen=True)
-class MixedPaths:
-    """States of N successive rows, each sequence of some kind, before anything of them was observed.
+class MixedPaths(States):
+    """Categories as states, each sequence of some kind.
 
     Attributes
     ----------
@@ -191,34 +192,15 @@ class MixedPaths:
         Probabilities of kind and first state, (G, K).
     transition
         Of the next state, (G, K, K).
-    starts
-        Whether a sequence begins at each row, (N,), or of one row that counts for all.
     """
 
     initial: Array
     transition: Array
     starts: AnyArray
 
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        """Shape of the rows."""
-        return self.starts.shape
-
-    def __getitem__(self, index: Any) -> MixedPaths:
-        """Return the distribution of the rows at ``index``."""
-        return replace(self, starts=self.starts[index])
-
-    @property
-    def _mixture(self) -> families.ChainMixture:
+    @cached_property
+    def _chain(self) -> families.ChainMixture:
         with np.errstate(divide="ignore"):
             logs = np.log(self.initial).ravel(), np.log(pairs_of_kinds(self.transition, 0.0))
         chain = families.MarkovChain(np.zeros((len(self.starts), self.initial.size)), self.starts, *logs)
         return families.ChainMixture(chain, len(self.initial))
-
-    def sample(self, size: int | tuple[int, ...] | None, seed: int | np.random.Generator | None) -> AnyArray:
-        """Return states of shape size + (N,)."""
-        return self._mixture.sample(size, seed)
-
-    def log_density(self, value: AnyArray) -> Array:
-        """Return the log-probability of all states (..., N) together."""
-        return self._mixture.log_density(value)

@@ -38,6 +38,8 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(64)
 class Probit(LinkOfProbability):
     r"""The probability :math:`\Phi(\eta)`; see :func:`probit`."""
 
+    function = "probit"
+
     def natural(self, predictor: AnyArray) -> AnyArray:
         return log_ndtr(predictor) - log_ndtr(-predictor)
 
@@ -55,6 +57,8 @@ class Probit(LinkOfProbability):
 class Logistic(LinkOfProbability):
     r"""The probability :math:`1 / (1 + e^{-\eta})`; see :func:`logistic`."""
 
+    function = "logistic"
+
     def natural(self, predictor: AnyArray) -> AnyArray:
         return predictor
 
@@ -68,20 +72,21 @@ class Logistic(LinkOfProbability):
         return _expected(_logistic_density, _normal_density, mean, variance)
 
 
+class _OfNormal(Link):
+    """A link of a Normal predictor, whose expected logarithm is computed, and not bounded."""
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, method='expectation')"
+
+
 @dataclass(frozen=True, repr=False)
-class LogisticOfNormal(Logistic):
+class LogisticOfNormal(_OfNormal, Logistic):
     """The same of a Normal predictor, whose expected logarithm is computed, and not bounded."""
 
-    def __repr__(self) -> str:
-        return f"logistic({self.predictor!r}, method='expectation')"
-
 
 @dataclass(frozen=True, repr=False)
-class ProbitOfNormal(Probit):
+class ProbitOfNormal(_OfNormal, Probit):
     r"""The probability :math:`\Phi(\eta)` of a Normal predictor, whose expected logarithm is computed."""
-
-    def __repr__(self) -> str:
-        return f"probit({self.predictor!r}, method='expectation')"
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,20 +94,15 @@ class Exponential(Link):
     r"""The mean :math:`e^\eta`; see :func:`exp`."""
 
     belongs = "is the mean of an observed count, as in NegativeBinomial('y', {}, size)"
+    function = "exp"
 
     def natural(self, predictor: AnyArray) -> AnyArray:
         return predictor
 
-    def __repr__(self) -> str:
-        return f"exp({self.predictor!r})"
-
 
 @dataclass(frozen=True, repr=False)
-class ExponentialOfNormal(Exponential):
+class ExponentialOfNormal(_OfNormal, Exponential):
     """The same of a Normal predictor, where the expected log density of a count is computed, and not bounded."""
-
-    def __repr__(self) -> str:
-        return f"exp({self.predictor!r}, method='expectation')"
 
 
 _PROBIT = {"bound": Probit, "expectation": ProbitOfNormal}
@@ -372,9 +372,16 @@ class Hidden(Variable):
     """The same where something depends on the answer, if it is another one then: linear in a hidden answer."""
 
     def __init__(self, answer: Answer, link: Link) -> None:
+        self._hide(answer, predictor=link.predictor)
+
+    def _hide(
+        self, answer: Answer, plates: Plates | None = None, dimension: int | None = 1, **stated: Any
+    ) -> None:
+        """Take the answer, what else it is drawn given, and its plates, where they are not those of the answer."""
         self.answer = answer
-        self._state(f"{answer.name}.{self.noun}", answer.plates, {}, dimension=1)
-        self.stated = {"answer": answer, "predictor": link.predictor}
+        own = answer.plates if plates is None else plates
+        self._state(f"{answer.name}.{self.noun}", own, {}, dimension=dimension)
+        self.stated = {"answer": answer, **stated}
 
     @property
     def drawn_given(self) -> Iterator[Node]:
@@ -465,9 +472,7 @@ class Split(Hidden):
     term: ClassVar[Density] = ()
 
     def __init__(self, answer: Answer, rate: Predictor) -> None:
-        self.answer = answer
-        self._state(f"{answer.name}.{self.noun}", answer.plates, {}, dimension=n_sources(rate, answer))
-        self.stated = {"answer": answer, "rates": Rates(rate)}
+        self._hide(answer, dimension=n_sources(rate, answer), rates=Rates(rate))
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.Shares:
         """Return the distribution of the parts given the count and the rates."""

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import digamma
 
 from .. import families
 from .._errors import ModelError
 from .._typing import Array
 from ..families._by_moments import REALS
+from ..families._scale_mixtures import gamma_nodes, shape_of_log_variance
 from ..numerics.linalg import inverse, symmetric_part
 from .algebra import Algebra, Diagonal
 from .constants import as_known
@@ -18,7 +20,6 @@ from .expected_slots import ExpectedSlots
 from .joining import whole_if_together
 from .nodes import Expression
 from .plates import Plates
-from .precision_mixtures import with_precisions
 from .roles import (
     LOCATION,
     LOCATION_AND_PRECISION,
@@ -32,10 +33,25 @@ from .templates import LOG_2PI, Density, template
 from .variable import Variable
 
 
-class _Location(Variable):
-    """What numbers and vectors with a Normal distribution share."""
+class WithNoise(Variable):
+    """A variable with a mean and the precision of Normal noise, or a joint factor of both."""
 
     by_moments: ClassVar = REALS
+
+    def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
+        """Return mean and variance: those of the mean, and the noise."""
+        mean, variance = slots.location()
+        return mean, variance + slots.inverse("precision")[0]
+
+    def parts_given(
+        self, slots: ExpectedSlots, mean: Array, variance: Array
+    ) -> list[tuple[Array, Array, Array]]:
+        """Return Normals with a few values of the precision: their mixture has the tails of an uncertain precision."""
+        return with_precisions(slots, mean, variance, is_joint="precision" not in self.stated)
+
+
+class _Location(WithNoise):
+    """What numbers and vectors with a Normal distribution share."""
 
     joint_density: ClassVar[Density]
     """Its density where a joint factor gives mean and precision."""
@@ -62,17 +78,6 @@ class _Location(Variable):
         """Return the Normal given a mean and a precision, or the pair of them that a joint factor gives."""
         mean, precision = slots["mean"] if "precision" not in slots else (slots["mean"], slots["precision"])
         return self.family(mean, precision)  # type: ignore[call-arg]
-
-    def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
-        """Return mean and variance: those of the mean, and the noise."""
-        mean, variance = slots.location()
-        return mean, variance + slots.inverse("precision")[0]
-
-    def parts_given(
-        self, slots: ExpectedSlots, mean: Array, variance: Array
-    ) -> list[tuple[Array, Array, Array]]:
-        """Return Normals with a few values of the precision: their mixture has the tails of an uncertain precision."""
-        return with_precisions(slots, mean, variance, is_joint="precision" not in self.stated)
 
     def _states_flat_prior(self) -> bool:
         return self._holds("precision", 0)
@@ -267,3 +272,40 @@ class MultivariateNormal(_Location):
         """Return a factor as broad as the data."""
         size = self.dimension or 1
         return families.MultivariateNormal(np.zeros((*plates, size)), np.eye(size) * spread**-2.0)
+
+
+_LARGEST = 1e6
+"""Shape from which a precision is as good as known."""
+
+
+def with_precisions(
+    slots: ExpectedSlots, mean: Array, variance: Array, *, is_joint: bool
+) -> list[tuple[Array, Array, Array]]:
+    """Return weights, means and variances of the Normals for some values of a precision.
+
+    The precision, or the product of several, is taken as the Gamma with the mean and variance of its logarithm, which
+    is exact for a single one.
+
+    Parameters
+    ----------
+    mean, variance
+        Of a value: what is not known of its mean, and the noise.
+    is_joint
+        Whether the variance of the mean is in proportion to that of the noise, as in a joint factor.
+    """
+    told = slots.log_precision("precision")
+    if told is None:
+        return [(np.ones(()), mean, variance)]
+    shape = np.minimum(shape_of_log_variance(told[1]), _LARGEST)
+    noise = slots.inverse("precision")[0]
+    if is_joint and not np.isfinite(noise).all():
+        return [(np.ones(()), mean, variance)]
+    weights, nodes = gamma_nodes(shape)
+    rate = np.exp(digamma(shape) - told[0])
+    if len(weights) == 1:
+        return [(np.ones(()), mean, variance)]
+    location = None if is_joint else slots.location()[1]
+    return [
+        (weight, mean, variance * (rate / node) / noise if location is None else location + rate / node)
+        for weight, node in zip(weights, nodes, strict=True)
+    ]

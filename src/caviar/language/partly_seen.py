@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,11 +15,10 @@ from ..families._by_moments import REALS
 from ..families._normal_interval import UNBOUNDED
 from .algebra import Predictor, as_predictor
 from .batches import Batch
-from .expected_slots import ExpectedSlots
 from .links import Answer, Hidden
 from .nodes import Expression, Indexed, Node, Part
+from .normals import WithNoise
 from .plates import Plates
-from .precision_mixtures import with_precisions
 from .roles import CENSORING, END, LOCATION, PRECISION, STILL_LOCATION, UNSEEN, VALUE_BETWEEN, Role
 from .stated import Stated
 from .templates import LOG_2PI, Density, template
@@ -83,9 +82,7 @@ class _HiddenPart(Hidden):
     """What is not seen of a value."""
 
     def __init__(self, answer: _PartlySeen) -> None:
-        self.answer = answer
-        self._state(f"{answer.name}.{self.noun}", answer.plates, {}, dimension=self.size)
-        self.stated = {"answer": answer}
+        self._hide(answer, dimension=self.size)
 
     size: ClassVar[int] = 1
     follows_answer = True
@@ -94,12 +91,6 @@ class _HiddenPart(Hidden):
     def problem_with(self, value: AnyArray) -> str:
         """Return an empty string: it cannot be data."""
         return ""
-
-    @property
-    def drawn_given(self) -> Iterator[Node]:
-        """The answer, and what its mean, precision and bounds are made of."""
-        yield self.answer
-        yield from (parent for parent in self.answer.parents if parent is not self)
 
 
 class ValueBetween(_HiddenPart):
@@ -117,7 +108,7 @@ class ValueBetween(_HiddenPart):
         return families.IntervalNormal(*parts)
 
 
-class CensoredNormal(_PartlySeen):
+class CensoredNormal(WithNoise, _PartlySeen):
     r"""A Normal number that is observed exactly, or known to be above, below or between observed values (censored).
 
     The hidden variable ``"y.value"`` is the true value x, which lies in a known interval, :math:`a \le x \le b`:
@@ -215,17 +206,6 @@ class CensoredNormal(_PartlySeen):
         parts = [slots["mean"], slots["precision"], slots["censored"]]
         until = slots.get("until", np.zeros(()))
         return Recorded(*map(np.asarray, np.broadcast_arrays(*parts, until)))
-
-    def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
-        """Return mean and variance of the true value."""
-        mean, variance = slots.location()
-        return mean, variance + slots.inverse("precision")[0]
-
-    def parts_given(
-        self, slots: ExpectedSlots, mean: Array, variance: Array
-    ) -> list[tuple[Array, Array, Array]]:
-        """Return Normals with a few values of the precision."""
-        return with_precisions(slots, mean, variance, is_joint=False)
 
 
 class Unseen(_HiddenPart):

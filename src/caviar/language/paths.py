@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -33,23 +34,16 @@ def refuse_groups(name: str, along: Any, starts: Any) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Paths:
+class States(ABC):
     """States of N successive rows, before anything of them was observed.
 
     Attributes
     ----------
-    initial
-        Probabilities of the first state of a sequence, shape (K,).
-    transition
-        Probabilities of the next state, a row for each present one, shape (K, K), or (N, K, K) if the steps differ.
     starts
         Whether a sequence begins at each row, shape (N,), or of one row that counts for all; the first row always
         begins one.
     """
 
-    initial: Array
-    transition: Array
     starts: AnyArray
 
     @property
@@ -57,10 +51,50 @@ class Paths:
         """Shape of the rows."""
         return self.starts.shape
 
-    def __getitem__(self, index: Any) -> Paths:
+    def __getitem__(self, index: Any) -> Self:
         """Return the distribution of the rows at ``index``."""
-        transition = self.transition if self.transition.ndim == 2 else self.transition[index]
-        return Paths(self.initial, transition, self.starts[index])
+        by_step = {name: own[index] for name, own in self._by_step.items()}
+        own: Any = self
+        return replace(own, starts=self.starts[index], **by_step)
+
+    @property
+    def _by_step(self) -> dict[str, AnyArray]:
+        """Parameters that differ from step to step, besides the starts."""
+        return {}
+
+    @cached_property
+    @abstractmethod
+    def _chain(self) -> Any:
+        """The factor of the states with nothing observed."""
+
+    def sample(self, size: int | tuple[int, ...] | None, seed: int | np.random.Generator | None) -> AnyArray:
+        """Return states of shape size + (N, ...)."""
+        return self._chain.sample(size, seed)
+
+    def log_density(self, value: AnyArray) -> Array:
+        """Return the log density, or log-probability, of all states (..., N, ...) together."""
+        return self._chain.log_density(value)
+
+
+@dataclass(frozen=True)
+class Paths(States):
+    """Categories as states.
+
+    Attributes
+    ----------
+    initial
+        Probabilities of the first state of a sequence, shape (K,).
+    transition
+        Probabilities of the next state, a row for each present one, shape (K, K), or (N, K, K) if the steps differ.
+    """
+
+    initial: Array
+    transition: Array
+    starts: AnyArray
+
+    @property
+    def _by_step(self) -> dict[str, AnyArray]:
+        return {} if self.transition.ndim == 2 else {"transition": self.transition}
 
     @cached_property
     def _chain(self) -> families.MarkovChain | families.ChangingMarkovChain:
@@ -69,18 +103,10 @@ class Paths:
         with np.errstate(divide="ignore"):
             return kind(logits, self.starts, np.log(self.initial), np.log(self.transition))
 
-    def sample(self, size: int | tuple[int, ...] | None, seed: int | np.random.Generator | None) -> AnyArray:
-        """Return states of shape size + (N,)."""
-        return self._chain.sample(size, seed)
-
-    def log_density(self, value: AnyArray) -> Array:
-        """Return the log-probability of all states (..., N) together."""
-        return self._chain.log_density(value)
-
 
 @dataclass(frozen=True)
-class StatePaths:
-    """Vectors of N successive rows that are linear in each other, before anything of them was observed.
+class StatePaths(States):
+    """Vectors as states, each linear in the one before.
 
     Attributes
     ----------
@@ -88,8 +114,6 @@ class StatePaths:
         Of the first state of a sequence, shapes (D,) and (D, D).
     transition, noise_precision
         Of each other state given the one before it, shape (D, D), or (N, D, D) if the steps differ.
-    starts
-        As of :class:`Paths`.
     pushes
         What is added to the state of each step, of the length of the starts; None for nothing.
     """
@@ -102,19 +126,10 @@ class StatePaths:
     pushes: Array | None = None
 
     @property
-    def batch_shape(self) -> tuple[int, ...]:
-        """Shape of the rows."""
-        return self.starts.shape
-
-    def __getitem__(self, index: Any) -> StatePaths:
-        """Return the distribution of the rows at ``index``."""
-        pushes = None if self.pushes is None else self.pushes[index]
-        steps = {
-            name: own[index]
-            for name, own in (("transition", self.transition), ("noise_precision", self.noise_precision))
-            if own.ndim == 3
-        }
-        return replace(self, starts=self.starts[index], pushes=pushes, **steps)
+    def _by_step(self) -> dict[str, AnyArray]:
+        matrices = {"transition": self.transition, "noise_precision": self.noise_precision}
+        own = {name: matrix for name, matrix in matrices.items() if matrix.ndim == 3}
+        return own if self.pushes is None else {**own, "pushes": self.pushes}
 
     @cached_property
     def _chain(self) -> families.LinearGaussianChain:
@@ -133,11 +148,3 @@ class StatePaths:
             self.transition,
             self.noise_precision,
         )
-
-    def sample(self, size: int | tuple[int, ...] | None, seed: int | np.random.Generator | None) -> Array:
-        """Return states of shape size + (N, D)."""
-        return self._chain.sample(size, seed)
-
-    def log_density(self, value: AnyArray) -> Array:
-        """Return the log density of all states (..., N, D) together."""
-        return self._chain.log_density(value)

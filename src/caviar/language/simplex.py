@@ -28,7 +28,24 @@ from .variable import Variable
 _MOST_PIECES = 1_000_000
 
 
-class Dirichlet(Variable):
+class _Simplex(Variable):
+    """Probabilities of categories as one vector."""
+
+    sums_to_one = True
+    value_rank = 1
+
+    def problem_with(self, value: AnyArray) -> str:
+        """Return what is wrong with points off the open simplex."""
+        inside = (value > 0).all() and (abs(value.sum(axis=-1) - 1) <= 1e-9).all()
+        return "" if inside else "must be positive and sum to one along its last axis"
+
+    def unit_value(self, plates: tuple[int, ...], spread: float) -> Array:
+        """Return equal probabilities."""
+        size = self.dimension or 1
+        return np.full((*plates, size), 1.0 / size)
+
+
+class Dirichlet(_Simplex):
     r"""Probabilities of K categories with a Dirichlet distribution.
 
     .. math:: \log \mathrm{Dir}(p \mid \alpha) = \sum_k (\alpha_k - 1)\log p_k - \log B(\alpha)
@@ -68,8 +85,6 @@ class Dirichlet(Variable):
     """
 
     family = families.Dirichlet
-    sums_to_one = True
-    value_rank = 1
     letters: ClassVar = {"log_x": "k"}
     base = template((-1, "self.log_x[k]"))
     density = template((1, "concentration.x[k] self.log_x[k]"), (-1, "concentration.log_beta"))
@@ -128,17 +143,8 @@ class Dirichlet(Variable):
         wide = (*np.shape(concentration), self.dimension or 1)
         return families.Dirichlet(np.broadcast_to(np.asarray(concentration)[..., None], wide))
 
-    def problem_with(self, value: AnyArray) -> str:
-        """Return what is wrong with points off the open simplex."""
-        return _off_the_simplex(value)
 
-    def unit_value(self, plates: tuple[int, ...], spread: float) -> Array:
-        """Return equal probabilities."""
-        size = self.dimension or 1
-        return np.full((*plates, size), 1.0 / size)
-
-
-class StickBreaking(Variable):
+class StickBreaking(_Simplex):
     r"""Probabilities of K categories by stick-breaking: a truncated Dirichlet process.
 
     .. math:: v_k \sim \mathrm{Beta}(1, \gamma) \;(k < K), \quad v_K = 1, \qquad
@@ -172,9 +178,7 @@ class StickBreaking(Variable):
     """
 
     family = families.StickBreaking
-    sums_to_one = True
     is_stick = True
-    value_rank = 1
     letters: ClassVar = {"log_x": "k", "log_rest": "k"}
     base = template((-1, "self.log_x[k]"))
     density = template(
@@ -223,15 +227,6 @@ class StickBreaking(Variable):
     def arguments(self) -> dict[str, Any]:
         """Its concentration, and the number of its pieces, which a slot holds in another form."""
         return {**self.stated, "truncation": self.dimension}
-
-    def problem_with(self, value: AnyArray) -> str:
-        """Return what is wrong with points off the open simplex."""
-        return _off_the_simplex(value)
-
-    def unit_value(self, plates: tuple[int, ...], spread: float) -> Array:
-        """Return equal probabilities."""
-        size = self.dimension or 1
-        return np.full((*plates, size), 1.0 / size)
 
 
 class Beta(Variable):
@@ -321,11 +316,6 @@ def _is_hidden(value: Expression) -> bool:
     """Whether a shape is a sum or product, or a variable."""
     node = value.node if isinstance(value, Indexed) else value
     return isinstance(node, Predictor | Variable)
-
-
-def _off_the_simplex(value: AnyArray) -> str:
-    inside = (value > 0).all() and (abs(value.sum(axis=-1) - 1) <= 1e-9).all()
-    return "" if inside else "must be positive and sum to one along its last axis"
 
 
 def _stacked(name: str, a: Expression, b: Expression) -> Array:

@@ -105,7 +105,7 @@ def _plate_of(link: LinkOfClasses, owner: Node) -> Plate:
         if isinstance(whole, Node):
             found |= dict.fromkeys(plate for plate in whole.plates if plate not in owner.plates)
     if len(found) != 1:
-        kind = repr(link).partition("(")[0]
+        kind = link.function
         names = ", ".join(f"'{plate.name}'" for plate in found) or "none"
         raise PlateError(
             f"{kind} needs a predictor for each category: a plate that its predictor has and '{owner.name}' lacks, as "
@@ -120,6 +120,7 @@ def _plate_of(link: LinkOfClasses, owner: Node) -> Plate:
 class Softmax(LinkOfClasses):
     r"""The probabilities :math:`e^{\eta_k} / \sum_j e^{\eta_j}`; see :func:`softmax`."""
 
+    function = "softmax"
     is_bound = True
 
     def hidden_of(self, answer: Answer) -> Hidden:
@@ -145,6 +146,7 @@ class Softmax(LinkOfClasses):
 class StickBreakingLogits(LinkOfClasses):
     r"""The probabilities of sticks that are broken at logistic functions of predictors; see :func:`stick_breaking`."""
 
+    function = "stick_breaking"
     more = 1
     letter = "j"
 
@@ -168,9 +170,6 @@ class StickBreakingLogits(LinkOfClasses):
         yes, no = Logistic(self.predictor).expected(mean, variance)
         ones = np.ones((*yes.shape[:-1], 1))
         return np.concatenate([yes, ones], axis=-1) * np.concatenate([ones, np.cumprod(no, axis=-1)], axis=-1)
-
-    def __repr__(self) -> str:
-        return f"stick_breaking({self.predictor!r})"
 
 
 def softmax(predictor: Any, *, along: Plate | None = None) -> Softmax:
@@ -274,10 +273,8 @@ class Tangent(Hidden):
     )
 
     def __init__(self, answer: Answer, link: Softmax) -> None:
-        self.answer = answer
         assert link.along is not None
-        self._state(f"{answer.name}.{self.noun}", answer.plates, {}, dimension=link.along.size)
-        self.stated = {"answer": answer, "predictors": link.predictor}
+        self._hide(answer, dimension=link.along.size, predictors=link.predictor)
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.SoftmaxTangent:
         """Return the predictors: there the bound is exact."""
@@ -310,10 +307,8 @@ class PolyaGammaOfQuestions(Hidden):
     lets_answer_be_hidden = True
 
     def __init__(self, answer: Answer, link: StickBreakingLogits) -> None:
-        self.answer = answer
         assert link.along is not None
-        self._state(f"{answer.name}.{self.noun}", (*answer.plates, link.along), {}, dimension=1)
-        self.stated = {"answer": answer, "predictors": link.predictor}
+        self._hide(answer, (*answer.plates, link.along), predictors=link.predictor)
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.PolyaGammaSum:
         """Return the distributions given the predictors and the label: nothing of a question that was not asked."""

@@ -1,1 +1,1 @@
-"""Numbers: special functions, small matrices, sums along a tree, BLAS, random generators, values computed once."""
+"""Numbers: special functions, small matrices, sums along a tree, BLAS, generators, shares, values computed once."""

@@ -159,6 +159,42 @@ def new_grid(axes: Any, shape: tuple[int, int], size: tuple[float, float], **lay
     return given.reshape(shape)
 
 
+ACROSS = 4
+"""Panels beside each other, at most."""
+
+
+def new_panels(
+    axes: Any,
+    n: int,
+    panel: tuple[float, float],
+    margin: tuple[float, float],
+    least: float = 0.0,
+    **layout: Any,
+) -> AnyArray:
+    """Return the given axes, or some of a new figure in rows of four.
+
+    Parameters
+    ----------
+    n
+        How many.
+    panel
+        Width and height of one of a new figure, in inches.
+    margin
+        Added to these for the whole figure.
+    least
+        Smallest width of the figure.
+    **layout
+        As for :func:`new_grid`.
+    """
+    across = min(ACROSS, n)
+    down = -(-n // across)
+    size = (max(least, panel[0] * across + margin[0]), panel[1] * down + margin[1])
+    grid = new_grid(axes, (down, across) if axes is None else (1, n), size, **layout).ravel()
+    for ax in grid[n:]:
+        ax.set_visible(False)
+    return grid[:n]
+
+
 _TITLE = 10.0
 """Size of titles, in points."""
 

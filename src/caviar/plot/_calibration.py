@@ -10,9 +10,9 @@ from scipy.stats import binom
 
 from .._errors import ParameterError
 from .._typing import Array
+from ..numerics.shares import central_ends, require_share
 from ._axes import in_style, ink, is_dark, muted, new_axes, paper, stroke
 from ._observed import Beside, beside
-from ._posterior_figures import check_level
 from .colours import area_of, colours_of
 
 _FEWEST_IN_A_BIN, _MOST_BINS = 10, 20
@@ -85,7 +85,7 @@ def calibration(
     >>> print(ax.get_xlabel(), len(ax.patches))
     probability of at most the observed reaction 18
     """
-    level = check_level(level)
+    level = require_share("level", level)
     if n_bins is not None and (isinstance(n_bins, bool) or not isinstance(n_bins, int) or n_bins < 2):
         raise ParameterError(f"n_bins must be a whole number of at least 2; got {n_bins!r}")
     found = beside(fitted, data, variable, entry, n_folds, seed)
@@ -129,7 +129,7 @@ def shares_of_bins(low: Array, high: Array, n_bins: int) -> Array:
 def _draw_histogram(ax: Axes, found: Beside, n_bins: int, level: float) -> None:
     heights = shares_of_bins(*transforms(found), n_bins) * n_bins
     n_rows = len(found.values)
-    ends = binom.ppf([0.5 - level / 2, 0.5 + level / 2], n_rows, 1 / n_bins) * n_bins / n_rows
+    ends = binom.ppf(central_ends(level), n_rows, 1 / n_bins) * n_bins / n_rows
     middles = (np.arange(n_bins) + 0.5) / n_bins
     ax.bar(middles, heights, width=0.94 / n_bins, **area_of(0, on_dark=is_dark(ax)), zorder=2)
     _draw_band(ax, ends, level)
@@ -158,7 +158,7 @@ def _draw_shares(ax: Axes, found: Beside, n_bins: int, level: float) -> None:
         if not len(rows):
             continue
         probability, share = found.prediction.mean[rows].mean(), found.values[rows].mean()
-        low, high = binom.ppf([0.5 - level / 2, 0.5 + level / 2], len(rows), probability) / len(rows)
+        low, high = binom.ppf(central_ends(level), len(rows), probability) / len(rows)
         label = f"{level:.0%} of shares by chance" if number == 0 else "_"
         ax.plot(
             [probability] * 2,

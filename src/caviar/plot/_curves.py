@@ -11,6 +11,7 @@ from .._errors import ModelError, ParameterError
 from .._typing import AnyArray, Array
 from ..engine.evaluation.evaluate import points_at
 from ..names import Placed
+from ..numerics.shares import central_ends
 from ..posterior.diagnostics.draws import nth_of
 from ..posterior.posterior import Posterior
 from ..posterior.simulation import check_count
@@ -71,8 +72,7 @@ class Draws:
             if told.is_label:
                 raise ParameterError(f"'{name}' is a label; plots of expected responses need a number")
             means.append(np.broadcast_to(told.mean, (sum(lengths),)))
-        ends = (0.5 - self.level / 2, 0.5 + self.level / 2)
-        lower, upper = np.quantile(means, ends, axis=0)
+        lower, upper = np.quantile(means, central_ends(self.level), axis=0)
         mean, new = np.mean(means, axis=0), self._of_new_rows(known, name)
         stops = np.cumsum(lengths)
         slices = [slice(int(stop) - length, int(stop)) for stop, length in zip(stops, lengths, strict=True)]

@@ -12,6 +12,7 @@ from matplotlib.ticker import FuncFormatter
 
 from .._errors import ParameterError
 from .._typing import Array
+from ..numerics.shares import require_share
 from ._axes import in_style, ink, muted, new_axes, stroke
 from ._mixture import NEGLIGIBLE
 from ._posterior_figures import names_along, posterior_of
@@ -84,8 +85,7 @@ def dendrogram(
     >>> print(cv.plot.dendrogram(mixture, faithful).get_title())
     4 components, 2 clusters that confuse fewer than 2.5% of rows
     """
-    if not 0 < threshold < 1:
-        raise ParameterError(f"threshold must lie between 0 and 1; got {threshold!r}")
+    threshold = require_share("threshold", threshold)
     name, shares, word = hidden_labels(fitted, X, variable)
     shown = [k for k in range(shares.shape[1]) if shares[:, k].mean() > NEGLIGIBLE]
     if len(shown) < 2:

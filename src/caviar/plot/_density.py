@@ -13,11 +13,11 @@ from matplotlib.lines import Line2D
 
 from .._errors import ParameterError
 from .._typing import Array
+from ..numerics.shares import require_share
 from ..posterior.diagnostics.draws import nth_of
 from ._axes import BAR_EDGES, BARS, in_style, ink, is_dark, muted, new_axes, stroke
 from ._mixture import Mixture, mixture_of, rows_of, thinned
 from ._pair import draw_curves, draw_points, number
-from ._posterior_figures import check_level
 
 _MOST_ROWS = 4000
 _GRID = 400
@@ -92,7 +92,7 @@ def density(
             f"them all, or fit fewer"
         )
     if level is not None:
-        check_level(level)
+        require_share("level", level)
     if len(mixture.names) == 2:
         ax = new_axes(ax, (5.4, 4.4))
         _draw_regions(ax, mixture, rows)

@@ -12,13 +12,13 @@ from matplotlib.axes import Axes
 from .._errors import ParameterError
 from .._typing import AnyArray
 from ..families._marginals import variable_and_part
+from ..numerics.shares import require_share
 from ._axes import LINES, in_style, muted, new_axes, new_grid, paper, stroke
 from ._posterior_figures import (
     Figures,
     as_stated,
-    check_level,
     figures_for,
-    known_names,
+    figures_of_one,
     places_of,
     posterior_of,
 )
@@ -122,10 +122,10 @@ def forest(
     >>> [ax.get_xlabel() for ax in cv.plot.forest(posterior, ["w", "tau"])]
     ['w', 'tau']
     """
-    level = check_level(level)
+    level = require_share("level", level)
     names, only = as_stated(fitted, names), as_stated(fitted, only)
     if variable is None or isinstance(variable, str):
-        figures = _the_one(fitted, variable, level)
+        figures = figures_of_one(fitted, variable, level, "forest", ", or give a list of names")
         panel = Panel(figures, figures.title, _entries(fitted, figures, names, only))
         _refuse_many([panel], max_entries)
         apart = [] if ax is not None else _apart(fitted, figures, names, only)
@@ -254,24 +254,6 @@ def _title(panel: Panel, level: float) -> str:
     if figures.lower is None:
         return f"{figures.title}: points"
     return f"{figures.title}: mean and {figures.told_interval(level)}"
-
-
-def _the_one(fitted: Any, variable: str | None, level: float) -> Figures:
-    """Return the figures of the variable, or part of one, that is asked for."""
-    posterior = posterior_of(fitted)
-    if variable is None and len(posterior) > 1:
-        known = ", ".join(map(repr, known_names(fitted)))
-        raise ParameterError(
-            f"forest draws one variable; choose one of {known}, as forest(posterior, 'name'), or give a list of names"
-        )
-    name = next(iter(posterior)) if variable is None else variable
-    found = figures_for(fitted, name, level)
-    if len(found) > 1:
-        parts = " or ".join(repr(figures.title) for figures in found)
-        raise ParameterError(
-            f"{name!r} is a joint factor, whose parts have units of their own; choose {parts}"
-        )
-    return found[0]
 
 
 def _numbers(figures: Figures, index: tuple[int, ...]) -> tuple[float, float, float]:

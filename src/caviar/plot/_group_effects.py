@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
+from ..numerics.shares import require_share
 from ._axes import headline, in_lines, in_style, muted, new_grid, paper, stroke
-from ._posterior_figures import Figures, check_level, figures_of, posterior_of
+from ._posterior_figures import Figures, figures_of, posterior_of
 from .colours import colours_of
 
 _MOST_NAMED = 60
@@ -75,7 +76,7 @@ def group_effects(
     >>> [ax.get_xlabel() for ax in axes], axes[1].get_yticklabels()[0].get_text()
     (['Intercept', 'days'], '308')
     """
-    level = check_level(level)
+    level = require_share("level", level)
     if order not in ("size", "first", "groups"):
         raise ParameterError(f"order must be 'size', 'first' or 'groups'; got {order!r}")
     figures = _figures(fitted, variable, level)

@@ -9,8 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from .._typing import AnyArray
+from ..numerics.shares import require_share
 from ._axes import LINES, headline, hide_frame, in_style, ink, muted, new_grid, paper, stroke
-from ._posterior_figures import Figures, check_level, names_along, table_of
+from ._posterior_figures import Figures, names_along, table_of
 from .colours import colours_of
 
 _MOST_PANELS = 6
@@ -72,7 +73,7 @@ def loadings(
     >>> print(axes.shape, [label.get_text() for label in axes[0].get_yticklabels()])
     (1,) ['a', 'b', 'c']
     """
-    level = check_level(level)
+    level = require_share("level", level)
     expected = "loadings are a table of columns by factors: a MultivariateNormal over one plate"
     figures = table_of(fitted, variable, level, expected=expected)
     n_columns, n_factors = figures.mean.shape

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import DataError, ParameterError
-from .._typing import Array
+from .._typing import AnyArray, Array
 from ..densities import MixtureDensity
 from ..estimators._components import column_names, covariances_of
 from ..estimators._given_tables import is_coded
@@ -133,7 +133,7 @@ def rows_of(mixture: Mixture, X: Any) -> Array:
     return rows
 
 
-def thinned(rows: Array, most: int) -> Array:
+def thinned(rows: AnyArray, most: int) -> AnyArray:
     """Return all rows, or a fixed random choice of them in order, up to a number."""
     if len(rows) <= most:
         return rows

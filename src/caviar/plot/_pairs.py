@@ -11,10 +11,10 @@ from matplotlib.lines import Line2D
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
+from ..numerics.shares import require_share
 from ._axes import BAR_EDGES, BARS, headline, hide_frame, in_style, ink, new_grid, paper, stroke
 from ._mixture import Mixture, mixture_of, rows_of, thinned
 from ._pair import draw_curves, draw_pair, keys
-from ._posterior_figures import check_level
 from .colours import line_of, marker_of
 
 _MOST_COLUMNS = 8
@@ -87,7 +87,7 @@ def pairs(
     >>> print(axes.shape, axes[1, 0].get_xlabel(), axes[1, 0].get_ylabel())
     (2, 2) eruption (min) wait (min)
     """
-    level = check_level(level)
+    level = require_share("level", level)
     mixture = mixture_of(fitted, names)
     rows = rows_of(mixture, X)
     shown = _chosen(mixture, columns)

@@ -10,13 +10,13 @@ from matplotlib.axes import Axes
 
 from .._errors import ParameterError
 from .._typing import AnyArray
-from ._axes import headline, in_style, muted, new_grid, shade, slant, stroke
+from ..numerics.shares import require_share
+from ._axes import ACROSS, headline, in_style, muted, new_panels, shade, slant, stroke
 from ._covariates import Column, covariates_of
 from ._curves import Curve, Draws
-from ._posterior_figures import check_level
 from .colours import colours_of
 
-_ACROSS, _MOST = 4, 16
+_MOST = 16
 _MOST_TICKS = 300
 
 
@@ -75,7 +75,7 @@ def partial_effects(
     >>> [ax.get_xlabel() for ax in axes]
     ['dose', 'sex']
     """
-    level = check_level(level)
+    level = require_share("level", level)
     found = covariates_of(fitted, data, variable)
     own = [name for name in found.columns if name not in found.groups]
     stated = [columns] if isinstance(columns, str) else columns
@@ -83,11 +83,7 @@ def partial_effects(
     if not 0 < len(names) <= _MOST:
         raise ParameterError(f"columns= takes 1 to {_MOST} of the known columns; got {len(names)}")
     draws = Draws.of(found, n_draws, level, seed)
-    n_across = min(_ACROSS, len(names))
-    n_down = -(-len(names) // n_across)
-    shape = (1, len(names)) if axes is not None else (n_down, n_across)
-    size = (max(4.2, 2.6 * n_across), 2.5 * n_down + 0.5)
-    grid = new_grid(axes, shape, size, sharey=True).ravel()
+    grid = new_panels(axes, len(names), (2.6, 2.5), (0.0, 0.5), 4.2, sharey=True)
     for is_group in (False, True):
         own = [name for name in names if (name in found.groups) == is_group]
         curves = draws.curves([{name: found.columns[name].grid()} for name in own]) if own else []
@@ -95,16 +91,14 @@ def partial_effects(
             ax = grid[names.index(name)]
             _draw(ax, found.columns[name], curve)
             ax.set_xlabel(name)
-    for ax in grid[len(names) :]:
-        ax.set_visible(False)
-    for ax in grid[::n_across]:
+    for ax in grid[::ACROSS]:
         ax.set_ylabel(f"expected {found.response}")
     title = f"Expected {found.response} by each column, others at typical values, {level:.0%} interval"
     if axes is None:
         headline(grid[0], title)
     else:
         grid[0].set_title(title)
-    return grid[: len(names)]
+    return grid
 
 
 def _draw(ax: Axes, column: Column, curve: Curve) -> None:

@@ -86,13 +86,6 @@ def placed(fitted: Any, data: Any) -> Any:
     return posterior._evaluator.named(data).values
 
 
-def check_level(level: float) -> float:
-    """Return a level of intervals after checking it."""
-    if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:
-        raise ParameterError(f"level must lie between 0 and 1, such as 0.95; got {level!r}")
-    return float(level)
-
-
 def figures_for(fitted: Any, variable: str, level: float) -> list[Figures]:
     """Return what :func:`figures_of` does; a variable of an estimator may have the name that its summary shows.
 
@@ -109,6 +102,32 @@ def figures_for(fitted: Any, variable: str, level: float) -> list[Figures]:
         known = list(dict.fromkeys(map(repr, known_names(fitted))))
         raise ParameterError(f"the estimator has no parameters {variable!r:.60}; it has {', '.join(known)}")
     return [replace(own, shown=fitted._shown_name(own.name)) for own in figures_of(posterior, name, level)]
+
+
+def figures_of_one(
+    fitted: Any, variable: str | None, level: float, function: str, or_else: str = ""
+) -> Figures:
+    """Return the figures of the variable, or part of one, that a function draws; without a name those of the only one.
+
+    Raises
+    ------
+    ParameterError
+        If there are several, or none of this name.
+    """
+    posterior = posterior_of(fitted)
+    if variable is None and len(posterior) > 1:
+        known = ", ".join(map(repr, known_names(fitted)))
+        raise ParameterError(
+            f"{function} draws one variable; choose one of {known}, as {function}(posterior, 'name'){or_else}"
+        )
+    name = next(iter(posterior)) if variable is None else str(variable)
+    found = figures_for(fitted, name, level)
+    if len(found) > 1:
+        parts = " or ".join(repr(figures.title) for figures in found)
+        raise ParameterError(
+            f"{name!r} is a joint factor, whose parts have units of their own; choose {parts}"
+        )
+    return found[0]
 
 
 def known_names(fitted: Any) -> list[str]:

@@ -12,10 +12,11 @@ from matplotlib.ticker import MaxNLocator
 from .._errors import DataError, ParameterError
 from .._typing import Array
 from ..language import Data
+from ..numerics.shares import require_share
 from ..posterior.posterior import Posterior
 from ._axes import BAR_EDGES, BARS, in_style, ink, new_axes, paper, shade, stroke
 from ._observed import entry_of, observed_name
-from ._posterior_figures import check_level, placed, posterior_of
+from ._posterior_figures import placed, posterior_of
 from .colours import colours_of
 
 _STATISTICS: Mapping[str, Callable[[Array], float]] = {
@@ -96,7 +97,7 @@ def predictive_check(
     >>> print(cv.plot.predictive_check(posterior, data, statistic="sd").get_title())
     sd of deaths: 48% of 200 data sets have as much or more
     """
-    level = check_level(level)
+    level = require_share("level", level)
     measure = _measure(statistic)
     posterior, arrays = posterior_of(fitted), placed(fitted, data)
     name = observed_name(posterior, variable)

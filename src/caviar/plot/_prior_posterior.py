@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from .._errors import ParameterError
 from .._typing import AnyArray
 from ..posterior.diagnostics.curves import Curves, posterior_curves, prior_curves
-from ._axes import headline, hide_frame, in_style, muted, new_grid, shade, stroke
-from ._posterior_figures import Figures, as_stated, figures_for, known_names, placed, places_of, posterior_of
+from ._axes import headline, hide_frame, in_style, muted, new_panels, shade, stroke
+from ._posterior_figures import as_stated, figures_of_one, placed, places_of, posterior_of
 from .colours import colours_of
 
 _ACROSS, _WIDEST = 4, 6.0
@@ -80,7 +80,9 @@ def prior_posterior(
     p is 58% as wide as the prior
     """
     posterior, names, only = posterior_of(fitted), as_stated(fitted, names), as_stated(fitted, only)
-    own = _with_density(fitted, _chosen(fitted, variable))
+    own = figures_of_one(fitted, variable, 0.95, "prior_posterior")
+    if own.lower is None:
+        raise ParameterError(f"{own.title!r} is a point or a label, which has no density")
     has_width = np.asarray(own.lower) < np.asarray(own.upper)
     places = [(label, at) for label, at in places_of(fitted, own, names, only) if has_width[at]]
     if len(places) > max_entries:
@@ -91,42 +93,18 @@ def prior_posterior(
     if not places:
         raise ParameterError(f"the family of '{own.title}' gives no intervals, so its density is not known")
     arrays = {} if data is None else placed(fitted, data)
-    n_across = min(_ACROSS, len(places))
-    n_down = -(-len(places) // n_across)
-    shape = (1, len(places)) if axes is not None else (n_down, n_across)
-    grid = new_grid(axes, shape, (max(4.2, 2.7 * n_across), 2.1 * n_down + 0.4)).ravel()
+    grid = new_panels(axes, len(places), (2.7, 2.1), (0.0, 0.4), 4.2)
     after = posterior_curves(posterior, own.name)
     prior = prior_curves(posterior, own.name, own.mean.shape, arrays, seed)
-    for ax, (label, at) in zip(grid, places, strict=False):
+    for ax, (label, at) in zip(grid, places, strict=True):
         ends = after.entry(at)
         assert ends is not None
         title = f"{own.title} {label}" if label.isdigit() else label
         _draw(ax, title, None if prior is None else prior.entry(at), ends)
-    for ax in grid[len(places) :]:
-        ax.set_visible(False)
     grid[0].legend(fontsize="small")
     if axes is None and len(places) > 1:
         headline(grid[0], f"Prior and posterior of {own.title}")
-    return grid[: len(places)]
-
-
-def _with_density(fitted: Any, name: str) -> Figures:
-    """Return the figures of a variable, or of a part of a joint factor, that has a density."""
-    figures = figures_for(fitted, name, 0.95)
-    if len(figures) > 1:
-        parts = " or ".join(repr(own.title) for own in figures)
-        raise ParameterError(f"{name!r} is a joint factor; choose {parts}")
-    if figures[0].lower is None:
-        raise ParameterError(f"{name!r} is a point or a label, which has no density")
-    return figures[0]
-
-
-def _chosen(fitted: Any, variable: str | None) -> str:
-    posterior = posterior_of(fitted)
-    if variable is None and len(posterior) > 1:
-        known = ", ".join(map(repr, known_names(fitted)))
-        raise ParameterError(f"prior_posterior draws one variable; choose one of {known}")
-    return next(iter(posterior)) if variable is None else str(variable)
+    return grid
 
 
 def _draw(ax: Axes, label: str, prior: Curves | None, after: Curves) -> None:

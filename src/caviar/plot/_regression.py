@@ -10,10 +10,11 @@ from matplotlib.axes import Axes
 
 from .._errors import ParameterError
 from .._typing import AnyArray
+from ..numerics.shares import require_share
 from ._axes import in_style, ink, new_axes, shade, stroke
 from ._covariates import Covariates, covariates_of, levels_of
 from ._curves import Curve, Draws
-from ._posterior_figures import check_level
+from ._mixture import thinned
 from .colours import colours_of, line_of, marker_of
 
 _MOST_LINES = 8
@@ -84,7 +85,7 @@ def regression(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['row', 'expected, 95% interval', 'new row, 95% interval']
     """
-    level = check_level(level)
+    level = require_share("level", level)
     found = covariates_of(fitted, data, variable)
     name = found.require(x, "x")
     if found.columns[name].levels is not None:
@@ -140,8 +141,7 @@ def _draw_lines(
 def _draw_points(
     ax: Axes, found: Covariates, name: str, rows: AnyArray, number: int, label: str, most: int
 ) -> None:
-    if len(rows) > max(most, 1):
-        rows = np.sort(np.random.default_rng(0).choice(rows, max(most, 1), replace=False))
+    rows = thinned(rows, max(most, 1))
     colour = shade(ax, colours_of(number + 1)[number])
     alpha = float(np.clip(12 / np.sqrt(max(len(rows), 1)), 0.15, 0.65))
     x, y = found.columns[name].values[rows], found.observed[rows]

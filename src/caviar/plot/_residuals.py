@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from .._errors import DataError
 from .._typing import Array
 from ._axes import in_style, ink, muted, new_axes, paper, shade
+from ._mixture import thinned
 from ._observed import Beside, beside
 from .colours import colours_of
 
@@ -97,9 +98,7 @@ def residuals(
     shown = np.isfinite(scaled) & np.isfinite(across)
     scaled, across = scaled[shown], across[shown]
     ax = new_axes(ax, (6.0, 3.6))
-    chosen = np.arange(len(scaled))
-    if len(chosen) > max_points:
-        chosen = np.sort(np.random.default_rng(0).choice(len(chosen), max_points, replace=False))
+    chosen = thinned(np.arange(len(scaled)), max_points)
     colour = tuple(shade(ax, colours_of(1)[0]))
     ax.axhline(0, color=ink(), lw=0.9, zorder=1)
     for end in (-_WIDTH, _WIDTH):

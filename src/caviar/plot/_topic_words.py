@@ -11,8 +11,9 @@ from matplotlib.ticker import MaxNLocator
 
 from .._errors import ParameterError
 from .._typing import AnyArray
-from ._axes import headline, in_style, new_grid, shade, stroke
-from ._posterior_figures import Figures, check_level, posterior_of, table_of
+from ..numerics.shares import require_share
+from ._axes import ACROSS, headline, in_style, new_panels, shade, stroke
+from ._posterior_figures import Figures, posterior_of, table_of
 from .colours import colours_of
 
 _MOST_TOPICS = 12
@@ -69,7 +70,7 @@ def topic_words(
     >>> sorted(sorted(label.get_text() for label in ax.get_yticklabels()) for ax in axes)
     [['ball', 'goal'], ['law', 'vote']]
     """
-    level = check_level(level)
+    level = require_share("level", level)
     figures = table_of(fitted, variable, level, expected="topics are a Dirichlet over words with one plate")
     if vocabulary is None:
         vocabulary = figures.names[1] or _words_of(fitted)
@@ -81,23 +82,16 @@ def topic_words(
     if n_words < 1:
         raise ParameterError(f"n_words must be at least 1; got {n_words!r}")
     shown = _chosen(fitted, variable, topics, n_topics)
-    n_across = min(4, len(shown))
-    n_down = -(-len(shown) // n_across)
-    shape = (n_down, n_across) if axes is None else (1, len(shown))
-    grid = new_grid(
-        axes, shape, (2.0 * n_across + 0.2, (0.2 * n_words + 0.55) * n_down + 0.5), sharex=True
-    ).ravel()
-    for ax, k in zip(grid, shown, strict=False):
+    grid = new_panels(axes, len(shown), (2.0, 0.2 * n_words + 0.55), (0.2, 0.5), sharex=True)
+    for ax, k in zip(grid, shown, strict=True):
         _draw_topic(ax, figures, k, vocabulary, min(n_words, n_vocabulary))
-    for ax in grid[len(shown) :]:
-        ax.set_visible(False)
-    for ax in grid[max(0, len(shown) - n_across) : len(shown)]:
+    for ax in grid[-ACROSS:]:
         ax.set_xlabel("probability")
         ax.tick_params(axis="x", labelbottom=True)
     if axes is None:
         intervals = "" if figures.lower is None else f", with {figures.told_interval(level)}"
         headline(grid[0], f"Most probable words of each topic{intervals}")
-    return grid[: len(shown)]
+    return grid
 
 
 def _words_of(fitted: Any) -> Sequence[str]:

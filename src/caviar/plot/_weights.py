@@ -9,8 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from .._errors import ParameterError
+from ..numerics.shares import require_share
 from ._axes import in_style, ink, is_dark, new_axes, paper, slant
-from ._posterior_figures import check_level, figures_of, names_along, posterior_of
+from ._posterior_figures import figures_of, names_along, posterior_of
 from .colours import area_of
 
 
@@ -58,7 +59,7 @@ def weights(
     >>> [round(float(bar.get_height()), 2) for bar in ax.patches]
     [0.36, 0.64]
     """
-    level = check_level(level)
+    level = require_share("level", level)
     posterior = posterior_of(fitted)
     if variable == "weights" and variable not in posterior and hasattr(fitted, "weights_"):
         # known ones are not variables of the posterior

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,14 +16,15 @@ from ..engine.ascent.problem import Problem
 from ..engine.compiled.stated_priors import stated_prior
 from ..engine.response.quantities import FLAT_DIRECTION, Response
 from ..engine.rows.row_map import RowMap
-from ..families._marginals import Ends, Marginals, normal_marginals
+from ..families._marginals import Ends, Marginals, normal_marginals, with_places
 from ..language import Bernoulli, Categorical, Normal
 from ..names import Placed
+from ..numerics.shares import central_ends
 from .pandas_tables import densities_along_rows
 from .sensitivity import Sensitivity, sensitivity_of
 from .shared_factors import Factored
 from .summary import Summary, summary_of
-from .uncertainty.known import HEAVY, Corrected, Widths, ends_of, matched
+from .uncertainty.known import HEAVY, Corrected, Widths, matched
 
 _NEARLY_FLAT = 1e-5
 """Smallest eigenvalue below which a direction may be flat: a fit that has not quite settled cannot tell."""
@@ -162,7 +162,7 @@ class LinearResponse:
             Probability, between 0 and 1.
         """
         part = self._part(name)
-        figures = self._figures(part, self.sd(name), ends_of(level))
+        figures = self._figures(part, self.sd(name), central_ends(level))
         if figures.lower is None or figures.upper is None:
             raise ModelError(f"'{name}' is a label or a count, which has probabilities, but no interval")
         return np.stack([figures.lower, figures.upper])
@@ -445,7 +445,7 @@ class LinearResponse:
         max_rows
             Largest number of entries shown for each variable; None shows all.
         """
-        return summary_of(self._posterior, ends_of(level), max_rows, self.widths())
+        return summary_of(self._posterior, central_ends(level), max_rows, self.widths())
 
     def widths(self, left_out: Collection[str] = ()) -> Widths:
         """Return the standard deviations of all entries of all variables, as a posterior stores them.
@@ -531,12 +531,10 @@ class LinearResponse:
         """The parts of all variables by the names that they have in a summary."""
         found: dict[str, _Part] = {}
         for name in self._posterior:
-            start = 0
-            for own in self._posterior[name].entry_marginals((0.05, 0.95)):
-                shape = np.shape(own.mean)
-                stop = start + int(np.prod(shape, dtype=int))
-                found[name + own.part] = _Part(name, own, np.arange(start, stop), shape)
-                start = stop
+            for own, places in with_places(self._posterior[name].entry_marginals((0.05, 0.95))):
+                found[name + own.part] = _Part(
+                    name, own, np.arange(places.start, places.stop), np.shape(own.mean)
+                )
         return found
 
     def _repr_html_(self) -> str:
@@ -570,7 +568,7 @@ class Transformed:
 
     def interval(self, level: float = 0.95) -> Array:
         """Return the central interval of each entry, those of a Normal: lower ends, then upper ends, (2, ...)."""
-        figures = normal_marginals(self.mean, self.sd, ends_of(level))
+        figures = normal_marginals(self.mean, self.sd, central_ends(level))
         return np.stack([np.asarray(figures.lower), np.asarray(figures.upper)])
 
 
@@ -607,10 +605,6 @@ class _Part:
 
 class Responds(Factored):
     """A posterior that has linear response."""
-
-    @abstractmethod
-    def _refuse_other_data(self, elbo: float | None) -> None:
-        """Refuse data for which q has another ELBO than for those of the fit."""
 
     def _smallest_eigenvalue(self, data: Any, sample_weight: Any) -> tuple[float | None, str]:
         """Return the smallest eigenvalue of linear response and its direction; none if there is no linear response."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
+
+from .._typing import AnyArray
 
 
 class Step(NamedTuple):
@@ -37,6 +39,31 @@ def data_frame(columns: Mapping[str, Any], index: Any = None) -> Any:
     if isinstance(index, list) and index and isinstance(index[0], Step):
         index = pandas.MultiIndex.from_tuples(index, names=Step._fields)
     return pandas.DataFrame(dict(columns), index=index)
+
+
+def columns_of_figures(
+    figures: Mapping[str, AnyArray], names: Sequence[str] | None, before: str = ""
+) -> dict[str, AnyArray]:
+    """Return figures of rows, (N, ...), as columns by name: where rows have several entries, one for each of these."""
+    if all(values.ndim == 1 for values in figures.values()):
+        return {f"{before}{figure}": values for figure, values in figures.items()}
+    flat = {figure: values.reshape(len(values), -1) for figure, values in figures.items()}
+    width = next(iter(flat.values())).shape[1]
+    return {
+        f"{before}{entry}_{figure}": values[:, place]
+        for place, entry in enumerate(as_many(names, width) or range(width))
+        for figure, values in flat.items()
+    }
+
+
+def as_many(names: Sequence[str] | None, size: int) -> Sequence[str] | None:
+    """Return names if there is one for each entry; None otherwise."""
+    return names if names is not None and len(names) == size else None
+
+
+def fitting(index: Any, n_rows: int) -> Any:
+    """Return an index if it has a label for each row; None otherwise."""
+    return index if index is not None and len(index) == n_rows else None
 
 
 def densities_along_rows(values: Any, data: Any, index: Any) -> Any:

@@ -38,12 +38,10 @@ from ..storage import write_saved
 from .binds import Binds
 from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights, results_without
 from .diagnostics.data_of_the_fit import KnowsItsData, Looks
-from .diagnostics.diagnosis import refuse_other_data
 from .documents import document_of_posterior
 from .effects import TellsEffects
 from .evidence.asked import TellsEvidence
 from .integration.asked import Integrates
-from .linear_response import Responds
 from .new_rows import check_new_rows
 from .pandas_tables import densities_along_rows
 from .prediction import (
@@ -61,15 +59,11 @@ from .prediction import (
     without_missing,
 )
 from .shared_factors import SharedFactors
-from .shown import ShowsUncertainty
 from .simulation import check_count
 from .uncertainty.known import MeanField, Source
 
-_SAME_ELBO = 1e-7
-"""Difference of two objectives, relative to their size, that is rounding: of the same data it is 1e-12 or less."""
 
-
-class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integrates):
+class Posterior(KnowsItsData, TellsEvidence, TellsEffects, Integrates):
     """The mean-field posterior q = prod q_j and its evidence lower bound (ELBO).
 
     ``posterior["mean"]`` is the factor of a global variable: a distribution of its family with a batch axis for each
@@ -123,7 +117,6 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
     restart_traces: tuple[Array, ...] = ()
     saved_by: str | None = None
     n_updates: int | None = None
-    _shared: SharedFactors = SharedFactors()
     _compiled: GivenGlobals | None = None
     """For complete rows, once these were asked for; see :meth:`_local_of_complete`."""
 
@@ -186,34 +179,6 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
     def converged(self) -> bool:
         """Whether the fit converged."""
         return self.status is Status.CONVERGED
-
-    def __getitem__(self, name: str) -> Any:
-        """Return the factor of a global variable."""
-        if isinstance(name, str) and name in self._factors:
-            return self._factors[name]
-        if isinstance(name, str) and name in self._local:
-            raise ModelError(
-                f"'{name}' has a value for each row; posterior.local(data)['{name}'] gives its factors"
-            )
-        known = ", ".join(f"'{other}'" for other in self._factors) or "no global variable"
-        raise ModelError(f"the posterior has no factor {name!r}; it has {known}")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._factors)
-
-    def __len__(self) -> int:
-        return len(self._factors)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._factors
-
-    def keys(self) -> list[str]:
-        """Return the names of the global variables."""
-        return list(self._factors)
-
-    @property
-    def _independent(self) -> dict[str, Any]:
-        return self._shared.independent(self._factors)
 
     def update(self, data: Any, **arguments: Any) -> Posterior:
         """Return the posterior after more rows of data, with this posterior as the prior.
@@ -339,16 +304,6 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         n_rows = len(next(iter(columns.values())))
         rows = ArrayRows({ColumnKey(name): values for name, values in columns.items()}, n_rows)
         return self._compiled.local(rows, Threads())
-
-    def _counted(self, data: Any, sample_weight: Any = None) -> dict[str, Array]:
-        """Return which repetitions of global variables count for these data, of those with some that do not."""
-        problem, _ = self._evaluator.bind(data, sample_weight)
-        learnt = {own for variable in problem.order for own in (variable, *variable.members)}
-        return {
-            variable.name: active
-            for variable, active in problem.bound.gathered("active").items()
-            if variable in learnt
-        }
 
     def predict(self, data: Any) -> Predictions:
         r"""Return predictions of the variables that are missing in new rows, and the factors of local variables.
@@ -700,14 +655,6 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
             # of documents, or other repetitions of an outer plate, there are more or fewer
             return False
 
-    def _is_own_elbo(self, elbo: float) -> bool:
-        """Whether an objective of the same factors equals, up to rounding, that of the data of the fit."""
-        return abs(elbo - self.elbo) <= _SAME_ELBO * max(1.0, abs(self.elbo))
-
-    def _refuse_other_data(self, elbo: float | None) -> None:
-        if elbo is not None and not self._is_own_elbo(elbo):
-            refuse_other_data(self.elbo, elbo)
-
     def share_seen(self, data: Any, *, sample_weight: Any = None) -> float:
         """Return the share of the rows of data that were in the fit, or in earlier fits that it used as priors.
 
@@ -904,19 +851,6 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
             attrs=attrs,
             is_fit=met is not None and self.is_fit_of(met.values),
         )
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether all unknown variables share one factor; then q assumes no independence.
-
-        Examples
-        --------
-        >>> import caviar as cv
-        >>> p = cv.Beta("p", 1, 1)
-        >>> cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]}).is_exact
-        True
-        """
-        return len(self._independent) + len(self._local) == 1 and not self._evaluator.point
 
     def elbo_at(
         self, factors: Mapping[str, Any], data: Mapping[str, Any], *, sample_weight: Any = None

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from abc import ABC
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from .._errors import ModelError
+from .._errors import DataError, ModelError
+from .._typing import Array
 from ..families._shared import SharedFactor
 from ..families.coupled_normals import by_variable
+
+_SAME_ELBO = 1e-7
+"""Difference of two objectives, relative to their size, that is rounding: of the same data it is 1e-12 or less."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +69,77 @@ class SharedFactors:
         return {**self.independent(factors), **others}
 
 
-class Factored(ABC):
+class Factored:
     """A posterior of a model: a factor of each global variable, by name, and those that several share."""
 
     model: Any
+    elbo: float
     _factors: Mapping[str, Any]
-    _shared: SharedFactors
+    _local: set[str]
+    _shared: SharedFactors = SharedFactors()
     _evaluator: Any
     """It binds the model to data."""
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the factor of a global variable."""
+        if isinstance(name, str) and name in self._factors:
+            return self._factors[name]
+        if isinstance(name, str) and name in self._local:
+            raise ModelError(
+                f"'{name}' has a value for each row; posterior.local(data)['{name}'] gives its factors"
+            )
+        known = ", ".join(f"'{other}'" for other in self._factors) or "no global variable"
+        raise ModelError(f"the posterior has no factor {name!r}; it has {known}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._factors)
+
+    def __len__(self) -> int:
+        return len(self._factors)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._factors
+
+    def keys(self) -> list[str]:
+        """Return the names of the global variables."""
+        return list(self._factors)
+
+    @property
+    def _independent(self) -> dict[str, Any]:
+        return self._shared.independent(self._factors)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all unknown variables share one factor; then q assumes no independence.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> p = cv.Beta("p", 1, 1)
+        >>> cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]}).is_exact
+        True
+        """
+        return len(self._independent) + len(self._local) == 1 and not self._evaluator.point
+
+    def _counted(self, data: Any, sample_weight: Any = None) -> dict[str, Array]:
+        """Return which repetitions of global variables count for these data, of those with some that do not."""
+        problem, _ = self._evaluator.bind(data, sample_weight)
+        learnt = {own for variable in problem.order for own in (variable, *variable.members)}
+        return {
+            variable.name: active
+            for variable, active in problem.bound.gathered("active").items()
+            if variable in learnt
+        }
+
+    def _is_own_elbo(self, elbo: float) -> bool:
+        """Whether an objective of the same factors equals, up to rounding, that of the data of the fit."""
+        return abs(elbo - self.elbo) <= _SAME_ELBO * max(1.0, abs(self.elbo))
+
+    def _refuse_other_data(self, elbo: float | None) -> None:
+        """Refuse data for which q has another ELBO than for those of the fit."""
+        if elbo is not None and not self._is_own_elbo(elbo):
+            raise DataError(
+                f"expected the data of the fit, for which q has an ELBO of {self.elbo:.6g} nats; for these data it is "
+                f"{elbo:.6g}. With other rows or other weights, q does not approximate the posterior: give the data "
+                f"(and sample_weight=) of the fit, or fit the model to these data"
+            )

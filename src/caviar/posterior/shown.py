@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -13,36 +12,22 @@ from .._errors import ModelError, ParameterError
 from .._typing import Array
 from ..engine.starts.restarts import distinct_ends, told_ends
 from ..families._marginals import Marginals, variable_and_part
+from ..numerics.shares import central_ends
+from .shared_factors import Factored
 from .summary import Summary, summary_of
-from .uncertainty.known import HEAVY, SHOWN, MeanField, Source, Tell, Uncertainty, ends_of
+from .uncertainty.known import HEAVY, SHOWN, MeanField, Source, Tell, Uncertainty
 
 _OF_ROWS_BEFORE = "What earlier rows contribute is that of mean field."
 
 
-class ShowsUncertainty(ABC):
+class ShowsUncertainty(Factored):
     """A posterior as a table of its globals, and where the standard deviations and intervals of these come from."""
 
-    elbo: float
     restart_elbos: Array
     restart_traces: tuple[Array, ...]
     _n_iter_before: int = 0
     """Iterations of the fits that this one continues."""
     _uncertainty: Source = MeanField()
-    _evaluator: Any
-    """It binds the model to data, and says whether the prior was an earlier posterior."""
-
-    @abstractmethod
-    def __getitem__(self, name: str) -> Any:
-        """Return the factor of a global variable."""
-
-    @abstractmethod
-    def __iter__(self) -> Iterator[str]:
-        """Go through the names of the global variables."""
-
-    @property
-    @abstractmethod
-    def is_exact(self) -> bool:
-        """Whether all unknown variables share one factor; then q assumes no independence."""
 
     @property
     def distinct_ends(self) -> tuple[tuple[float, int], ...]:
@@ -86,7 +71,7 @@ class ShowsUncertainty(ABC):
         variable  at  mean   sd  95% interval
         p              0.6  0.2  0.1941 to 0.9324
         """
-        ends = ends_of(level)
+        ends = central_ends(level)
         is_count = isinstance(max_rows, Integral) and not isinstance(max_rows, bool) and max_rows >= 1
         if max_rows is not None and not is_count:
             raise ParameterError(f"max_rows must be a whole number of at least 1; got {max_rows!r}")
@@ -120,7 +105,7 @@ class ShowsUncertainty(ABC):
             ``upper``, of shape (plates..., event...), and ``part``: empty, ``".mean"`` or ``".precision"``. A point
             mass has only a mean.
         """
-        return self._shown_as("auto").marginals(name, self[name], ends_of(level))
+        return self._shown_as("auto").marginals(name, self[name], central_ends(level))
 
     def mean(self, name: str) -> Array:
         """Return the mean of each entry of a global variable, as :meth:`summary` shows it.

@@ -6,6 +6,7 @@ from typing import Any
 
 from .._errors import ParameterError
 from ..estimators._components import Component
+from ..numerics.shares import require_share
 
 
 def component_table(estimator: Any, *, level: float = 0.95) -> list[Component]:
@@ -34,8 +35,7 @@ def component_table(estimator: Any, *, level: float = 0.95) -> list[Component]:
     >>> [(round(row.mean[1].low, 1), round(row.mean[1].high, 1)) for row in rows]
     [(53.3, 55.7), (79.1, 80.9)]
     """
-    if not 0 < level < 1:
-        raise ParameterError(f"level must lie between 0 and 1, such as 0.95; got {level!r}")
+    level = require_share("level", level)
     if not hasattr(estimator, "posterior_"):
         raise ParameterError(f"expected a fitted mixture; call fit(X) first on {estimator!r}")
     return estimator._components(level)

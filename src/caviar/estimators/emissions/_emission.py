@@ -12,7 +12,6 @@ from ..._typing import AnyArray, Array
 from ...language import Plate, Variable
 from ...posterior.posterior import Posterior
 from ...posterior.prediction import Prediction
-from .._components import Estimate
 from .._structure import Label
 
 Observe = Callable[[Label, Plate], Variable]
@@ -111,16 +110,3 @@ class Emitted(ABC):
         level
             Of the intervals of the means.
         """
-
-
-def estimates(mean: Array, lower: Array | None, upper: Array | None) -> list[Estimate]:
-    """Return means with the ends of their intervals.
-
-    Examples
-    --------
-    >>> estimates(np.array([1.0]), None, None)
-    [Estimate(value=1.0, low=None, high=None)]
-    """
-    if lower is None or upper is None:
-        return [Estimate(float(value)) for value in mean]
-    return [Estimate(*map(float, own)) for own in zip(mean, lower, upper, strict=True)]

@@ -17,10 +17,11 @@ from ...language import Categorical, Dirichlet, Plate, Variable
 from ...posterior.posterior import Posterior
 from ...posterior.prediction import Prediction
 from .._arguments import as_broadcast
+from .._components import estimates_of
 from .._fitted import keep
 from .._given_tables import require_table, validated
 from .._structure import Label
-from ._emission import Emission, Emitted, Observe, estimates
+from ._emission import Emission, Emitted, Observe
 
 
 class Categories(Emission):
@@ -115,12 +116,8 @@ class _Categorised(Emitted):
         """Return the probability of each category with its interval."""
         (part,) = self.posterior.marginals("emission", level)
         names = list(map(str, self.categories))
-        found = []
-        for k in range(len(part.mean)):
-            ends = [None if end is None else end[k] for end in (part.lower, part.upper)]
-            shares = dict(zip(names, estimates(part.mean[k], *ends), strict=True))
-            found.append(((None,), (None,), (shares,)))
-        return found
+        each = estimates_of(part.mean, part.lower, part.upper)
+        return [((None,), (None,), (dict(zip(names, own, strict=True)),)) for own in each]
 
 
 def _plain(value: Any) -> Any:

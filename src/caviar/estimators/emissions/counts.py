@@ -16,10 +16,11 @@ from ...language import Gamma, Plate, Poisson, Variable
 from ...numerics.gamma_function import log_rising_factorial
 from ...posterior.posterior import Posterior
 from ...posterior.prediction import Prediction
+from .._components import estimates_of
 from .._data_scale import scale_of
 from .._numbers import rows_of_numbers
 from .._structure import Label
-from ._emission import Emission, Emitted, Observe, estimates
+from ._emission import Emission, Emitted, Observe
 
 
 class Counts(Emission):
@@ -119,19 +120,8 @@ class _Counted(Emitted):
     def figures(self, level: float) -> Sequence[tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]]:
         """Return rates with intervals, and standard deviations of counts."""
         (part,) = self.posterior.marginals("rate", level)
-        spread = np.sqrt(part.mean)
-        empty = (None,) * part.mean.shape[1]
+        rates, empty = estimates_of(part.mean, part.lower, part.upper), (None,) * part.mean.shape[1]
         return [
-            (
-                tuple(
-                    estimates(
-                        part.mean[k],
-                        None if part.lower is None else part.lower[k],
-                        None if part.upper is None else part.upper[k],
-                    )
-                ),
-                tuple(spread[k].tolist()),
-                empty,
-            )
-            for k in range(len(part.mean))
+            (tuple(own), tuple(sds), empty)
+            for own, sds in zip(rates, np.sqrt(part.mean).tolist(), strict=True)
         ]

@@ -15,12 +15,13 @@ from ...posterior.posterior import Posterior
 from ...posterior.prediction import Prediction
 from .._arguments import require_choice
 from .._component_prior import component_prior
+from .._components import estimates_of
 from .._data_scale import scale_of
 from .._numbers import rows_of_numbers
 from .._structure import Components, CovarianceStructure, Form, Label
 from .._uncertainty import mean_interval
 from ..structures import STRUCTURES
-from ._emission import Emission, Emitted, Observe, estimates
+from ._emission import Emission, Emitted, Observe
 
 
 def _form(settings: Any) -> Form:
@@ -115,12 +116,8 @@ class _GaussianRows(Emitted):
         n_states, n_features = self.found.means.shape
         matrices = self.structure.matrices(self.found.covariances, n_states, n_features)
         spreads = np.sqrt(np.diagonal(matrices, axis1=1, axis2=2))
-        lower, upper = mean_interval(self.settings, level) or ([None] * n_states,) * 2
+        means = estimates_of(self.found.means, *(mean_interval(self.settings, level) or (None, None)))
         return [
-            (
-                tuple(estimates(self.found.means[k], lower[k], upper[k])),
-                tuple(spreads[k].tolist()),
-                (None,) * n_features,
-            )
-            for k in range(n_states)
+            (tuple(own), tuple(sds), (None,) * n_features)
+            for own, sds in zip(means, spreads.tolist(), strict=True)
         ]

@@ -64,7 +64,20 @@ class Family(ABC):
         values = rows.numbers(response)
         if not len(values):
             raise DataError(f"the table has no rows: '{response}' is empty")
+        wrong = np.flatnonzero(~self._are_possible(values))
+        if len(wrong):
+            raise DataError(
+                f"the response '{response}' must be {self.must_be} with family={self.name!r}; row {wrong[0]} has "
+                f"{values[wrong[0]]:g}"
+            )
         return values
+
+    def _are_possible(self, values: Array) -> AnyArray:
+        """Return which numbers are values of the response."""
+        return np.ones(values.shape, dtype=bool)
+
+    must_be: ClassVar[str]
+    """What each of its values is, in words, where not all numbers are possible."""
 
     needs: ClassVar[str] = "numbers"
     """What its values are, in words."""
@@ -129,16 +142,10 @@ class _Binary(Family):
 
     is_binary = True
     needs = "0 and 1"
+    must_be = "0 or 1"
 
-    def values(self, rows: Rows, response: str) -> Array:
-        y = super().values(rows, response)
-        wrong = np.flatnonzero((y != 0) & (y != 1))
-        if len(wrong):
-            raise DataError(
-                f"the response '{response}' must be 0 or 1 with family={self.name!r}; row {wrong[0]} has "
-                f"{y[wrong[0]]:g}"
-            )
-        return y
+    def _are_possible(self, values: Array) -> AnyArray:
+        return (values == 0) | (values == 1)
 
 
 @dataclass(frozen=True)
@@ -167,16 +174,10 @@ class _Counted(Family):
     """Families of counts."""
 
     needs = "whole numbers of at least 0"
+    must_be = "a whole number of at least 0"
 
-    def values(self, rows: Rows, response: str) -> Array:
-        y = super().values(rows, response)
-        wrong = np.flatnonzero((y < 0) | (y != np.floor(y)))
-        if len(wrong):
-            raise DataError(
-                f"the response '{response}' must be a whole number of at least 0 with family={self.name!r}; row "
-                f"{wrong[0]} has {y[wrong[0]]:g}"
-            )
-        return y
+    def _are_possible(self, values: Array) -> AnyArray:
+        return (values >= 0) & (values == np.floor(values))
 
 
 @dataclass(frozen=True)
@@ -323,7 +324,7 @@ def trials_of(formula: Formula, rows: Rows, n_rows: int) -> dict[str, Array]:
     if not formula.trials:
         return {}
     counts = [
-        np.full(n_rows, float(own)) if own.isdigit() else _Counted.values(Successes(), rows, own)
+        np.full(n_rows, float(own)) if own.isdigit() else Successes().values(rows, own)
         for own in formula.trials
     ]
     return {TRIALS: np.sum(counts, axis=0)}

@@ -12,7 +12,8 @@ import numpy as np
 from scipy.special import gammaincinv, gammaln
 
 from ..._typing import Array
-from ...posterior.integration.integrated import Weighted
+from ...numerics.shares import central_ends
+from ...posterior.weighted import Weighted
 
 _DRAWS = 4_000
 
@@ -154,7 +155,7 @@ class InverseWishart(Spread):
         sds = np.sqrt(np.diagonal(draws, axis1=1, axis2=2))
         for i, j in combinations(range(size), 2):
             own = draws[:, i, j] / (sds[:, i] * sds[:, j])
-            lower, upper = np.quantile(own, (0.5 - level / 2, 0.5 + level / 2))
+            lower, upper = np.quantile(own, central_ends(level))
             yield (i, j), Figures(float(own.mean()), float(own.std()), float(lower), float(upper))
 
     def _draws(self) -> Array:

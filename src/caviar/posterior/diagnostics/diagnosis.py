@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from ..._errors import DataError, ModelError, ParameterError
+from ..._errors import ModelError, ParameterError
 from ..._tables import html_of
 from ..._typing import Array
 from ...engine.ascent.problem import Problem
@@ -191,21 +191,6 @@ def diagnosis_of(
         evidence, error = log_mean_of(log_weights, tail)
     effective = float(np.exp(-np.logaddexp.reduce(2 * tail.log_weights)))
     return Diagnosis(tail.k, tail.error, log_weights, evidence, error, effective, elbo, *end)
-
-
-def refuse_other_data(of_fit: float, of_data: float) -> NoReturn:
-    """Refuse data for which q has another ELBO than for those of the fit.
-
-    Raises
-    ------
-    DataError
-        The message has both.
-    """
-    raise DataError(
-        f"expected the data of the fit, for which q has an ELBO of {of_fit:.6g} nats; for these data it is "
-        f"{of_data:.6g}. With other rows or other weights, q does not approximate the posterior: give the data (and "
-        f"sample_weight=) of the fit, or fit the model to these data"
-    )
 
 
 def refuse_what_has_no_weights(factors: Mapping[str, Any], problem: Problem, n_draws: int) -> None:

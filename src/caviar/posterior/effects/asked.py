@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,21 +12,13 @@ from ..._typing import AnyArray, Array
 from ...families import SingleEffect
 from ...families._sparse_vectors import SparseVector
 from ...language import Data, Indexed, Node, Predictor, Variable
+from ...numerics.shares import require_share
+from ..shared_factors import Factored
 from .credible_sets import CredibleSet, credible_set, distinct
 
 
-class TellsEffects(ABC):
+class TellsEffects(Factored):
     """A posterior that may have vectors with zeros."""
-
-    model: Any
-
-    @abstractmethod
-    def __getitem__(self, name: str) -> Any:
-        """Return the factor of a global variable."""
-
-    @abstractmethod
-    def keys(self) -> list[str]:
-        """Return the names of the global variables."""
 
     def inclusion_probabilities(self, names: Iterable[str] | None = None) -> Array:
         r"""Return the probability that each candidate has an effect in at least one of several vectors.
@@ -116,8 +107,7 @@ class TellsEffects(ABC):
         -----
         Source: Wang, Sarkar, Carbonetto and Stephens (JRSS B 2020), section 3.3.
         """
-        if not 0 < coverage < 1:
-            raise ParameterError(f"coverage must lie between 0 and 1; got {coverage!r}")
+        coverage = require_share("coverage", coverage)
         found: list[CredibleSet] = []
         for name, factor in self._sparse(names, SingleEffect, "SingleEffect").items():
             if factor.inclusion.ndim != 1:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,8 +13,7 @@ from ..._typing import AnyArray
 from ...numerics.cached import cached_property
 from ...numerics.randomness import generator
 from ..diagnostics import refuse_what_has_no_weights
-from ..linear_response import LinearResponse
-from ..shared_factors import Factored
+from ..linear_response import LinearResponse, Responds
 from ..simulation import check_count
 from .coordinates import Coordinates
 from .evidence import Evidence, second_order
@@ -35,31 +33,15 @@ _PREFERRED = 2.0
 """Errors of importance sampling over those of second order up to which the former is taken: it leaves nothing out."""
 
 
-class TellsEvidence(Factored):
+class TellsEvidence(Responds):
     """A posterior whose model has an evidence."""
 
-    elbo: float
     _by_factor: Callable[[], dict[str, float]]
 
     @cached_property
     def elbo_terms(self) -> dict[str, float]:
         """The objective by factor."""
         return self._by_factor()
-
-    @property
-    @abstractmethod
-    def is_exact(self) -> bool:
-        """Whether a single factor holds everything that is unknown."""
-
-    @abstractmethod
-    def linear_response(
-        self, data: Any, *, sample_weight: Any = None, executor: Any = None
-    ) -> LinearResponse:
-        """Return linear response."""
-
-    @abstractmethod
-    def _counted(self, data: Any, sample_weight: Any = None) -> dict[str, AnyArray]:
-        """Return which repetitions of global variables count."""
 
     @property
     def observed_names(self) -> frozenset[str]:

@@ -24,7 +24,7 @@ from ..diagnostics.diagnosis import USABLE
 from ..diagnostics.draws import Draws
 from ..diagnostics.pareto import smoothed
 from ..diagnostics.tail import log_mean_of, tail_of
-from ..uncertainty.known import ends_of
+from ..weighted import Weighted
 from .coordinates import Coordinates
 from .student import Student
 
@@ -75,12 +75,11 @@ class ImportanceSample:
 
     def mean(self, name: str) -> Array:
         """Return the posterior mean of each entry of a variable; a joint factor needs its part, as in "theta.mean"."""
-        return np.tensordot(self.weights, self._of(name), axes=1)
+        return self._weighted(name).mean
 
     def sd(self, name: str) -> Array:
         """Return the posterior standard deviation of each entry of a variable."""
-        deviations = self._of(name) - self.mean(name)
-        return np.sqrt(np.tensordot(self.weights, np.square(deviations), axes=1))
+        return self._weighted(name).sd
 
     def interval(self, name: str, level: float = 0.95) -> Array:
         """Return the central interval of each entry of a variable: lower ends, then upper ends, shape (2, ...).
@@ -92,14 +91,10 @@ class ImportanceSample:
         level
             Probability, between 0 and 1.
         """
-        values, ends = self._of(name), ends_of(level)
-        flat, weights = values.reshape(len(values), -1), self.weights
-        found = np.empty((2, flat.shape[1]))
-        for number, column in enumerate(flat.T):
-            order = np.argsort(column, kind="stable")
-            ordered = weights[order]
-            found[:, number] = np.interp(ends, np.cumsum(ordered) - 0.5 * ordered, column[order])
-        return found.reshape((2, *values.shape[1:]))
+        return self._weighted(name).interval(level)
+
+    def _weighted(self, name: str) -> Weighted:
+        return Weighted(self._of(name), self.weights)
 
     def _of(self, name: str) -> Array:
         """Return the draws of a variable, or of a part of a joint one."""

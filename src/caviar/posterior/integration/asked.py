@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ..._errors import ModelError, ParameterError
-from ..._typing import AnyArray
 from ...engine.ascent.problem import Problem
 from ...engine.ascent.state import AscentState
 from ...engine.evaluation.given_by_passes import GivenByRows, has_one_mode, state_at
@@ -22,18 +20,17 @@ from ...engine.response.given import Given, GivenInRows
 from ...engine.response.probed import GivenByProbes
 from ...engine.rows.row_map import RowMap
 from ...language.in_expectation import in_expectation
-from ..linear_response import LinearResponse
+from ..linear_response import LinearResponse, Responds
 from ..prediction import OverPrecisions, over_precisions
-from ..shared_factors import Factored
-from ..uncertainty.known import Corrected, Source, Tell, Uncertainty, Widths
+from ..shown import ShowsUncertainty
+from ..uncertainty.known import Corrected, Source, Uncertainty, Widths
 from ..uncertainty.pending import Pending
 from .at_once import MOST_NUMBERS, integral_of, means_of, of_light_tails, separating_of
 from .doubts import doubt_of, doubt_of_series, drawn_if_better
 from .fits_at_values import TO_A_FIXED_POINT, arguments_of, fits_at_values
 from .integrated import IntegratedPosterior
-from .lattice_of_fits import MOST_DIMENSIONS, integral_of_fits
+from .lattice_of_fits import MOST_DIMENSIONS, integral_of_fits, profiles_of
 from .of_mixtures import OVERLAP, integrated_over_scale, is_cheap, scale_shared_by_components
-from .profile import profiles_of
 from .shown import Integrated
 
 _MOST_BY_ROWS = 4
@@ -44,10 +41,9 @@ _SKEWED = 0.25
 order holds, too: a Gamma with these moments has half the skewness of the density of a precision of noise in 20 rows."""
 
 
-class Integrates(Factored):
+class Integrates(ShowsUncertainty, Responds):
     """A posterior that is integrated over some globals."""
 
-    _uncertainty: Any
     _over: tuple[Source, OverPrecisions | None] | None = None
     """What predictions are integrated over, with where the figures shown then came from."""
 
@@ -125,10 +121,6 @@ class Integrates(Factored):
         Elsewhere linear response is shown.
         """
         self._show_told(partial(self._profiled, names))
-
-    @abstractmethod
-    def _show_told(self, tell: Tell) -> None:
-        """Show the standard deviations and intervals that a function gives instead of the default ones."""
 
     def _integrated(self, pending: Pending) -> Integrated | None:
         """Return the figures integrated over the fewest globals without which the others are independent.
@@ -281,32 +273,6 @@ class Integrates(Factored):
         state = state_at(problem, {**self._factors, **self._shared.independent(self._factors)}, row_map)
         self._refuse_other_data(state.elbo)
         return state
-
-    @abstractmethod
-    def _responding(
-        self,
-        data: Any,
-        sample_weight: Any = None,
-        executor: Any = None,
-        *,
-        is_whole: bool = True,
-        bound: tuple[Problem, RowMap] | None = None,
-    ) -> LinearResponse:
-        """Return linear response."""
-
-    @abstractmethod
-    def _refuse_other_data(self, elbo: float | None) -> None:
-        """Refuse data for which q has another ELBO than for those of the fit."""
-
-    @abstractmethod
-    def linear_response(
-        self, data: Any, *, sample_weight: Any = None, executor: Any = None
-    ) -> LinearResponse:
-        """Return linear response."""
-
-    @abstractmethod
-    def _counted(self, data: Any, sample_weight: Any = None) -> dict[str, AnyArray]:
-        """Return which repetitions of global variables count."""
 
 
 def _checked(over: str | Sequence[str], factors: Mapping[str, Any]) -> tuple[str, ...]:

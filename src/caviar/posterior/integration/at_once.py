@@ -29,7 +29,7 @@ from ...language import Variable
 from ...numerics.randomness import generator
 from ..evidence.coordinates import Coordinates
 from ..evidence.student import Student
-from .integrated import Weighted
+from ..weighted import Weighted
 from .separating import meeting, separating
 from .shapes import shapes_of
 

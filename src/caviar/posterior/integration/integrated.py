@@ -23,13 +23,13 @@ import numpy as np
 from scipy.special import expit, logit
 
 from ..._errors import ModelError
-from ..._tables import MOST_LINES, beside, html_of, text_table
+from ..._tables import html_of
 from ..._typing import Array
 from ...families._marginals import variable_and_part
 from ...names import Placed
 from ..evidence.coordinates import Coordinates
 from ..prediction import Prediction
-from ..uncertainty.known import ends_of
+from ..weighted import HEADINGS, Weighted
 from .lattice import Lattice
 
 _REFINED = {1: 32, 2: 8, 3: 4}
@@ -43,75 +43,6 @@ _LOGITS = np.linspace(-15.0, 15.0, 40)
 
 _EDGES = np.linspace(-13.0, 13.0, 521)
 """Log odds of the probabilities between which their mixture is taken as one of its values."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Weighted:
-    """Values with weights.
-
-    Attributes
-    ----------
-    values
-        Shape (n, ...).
-    weights
-        Shape (n,); they sum to one.
-    """
-
-    values: Array
-    weights: Array
-
-    @property
-    def mean(self) -> Array:
-        """Mean of each entry."""
-        return np.tensordot(self.weights, self.values, axes=1)
-
-    @property
-    def sd(self) -> Array:
-        """Standard deviation of each entry."""
-        return np.sqrt(np.tensordot(self.weights, np.square(self.values - self.mean), axes=1))
-
-    def quantile(self, q: float | Sequence[float]) -> Array:
-        """Return quantiles of each entry, shape of q + (...)."""
-        flat = self.values.reshape(len(self.values), -1)
-        found = np.empty((np.size(q), flat.shape[1]))
-        for number, column in enumerate(flat.T):
-            order = np.argsort(column, kind="stable")
-            ordered = self.weights[order]
-            found[:, number] = np.interp(np.ravel(q), np.cumsum(ordered) - 0.5 * ordered, column[order])
-        return found.reshape(np.shape(q) + self.values.shape[1:])
-
-    def interval(self, level: float = 0.95) -> Array:
-        """Return the central interval of each entry: lower ends, then upper ends, shape (2, ...)."""
-        return self.quantile(ends_of(level))
-
-    def transformed(self, function: Callable[[Array], Any]) -> Weighted:
-        """Return the values that a function makes of these."""
-        return Weighted(np.asarray(function(self.values), dtype=np.float64), self.weights)
-
-    def _cells(self) -> list[tuple[str, ...]]:
-        """Return the first entries as rows of a table."""
-        mean, sd, (lower, upper) = self.mean, self.sd, self.interval()
-        places = list(np.ndindex(self.values.shape[1:]))[:MOST_LINES]
-        return [("at", "mean", "sd", "95% interval")] + [
-            (
-                f"[{', '.join(map(str, at))}]" if at else "",
-                beside(float(mean[at]), float(sd[at])),
-                f"{sd[at]:.4g}",
-                f"{lower[at]:.4g} to {upper[at]:.4g}",
-            )
-            for at in places
-        ]
-
-    def _remark(self) -> str:
-        left = int(np.prod(self.values.shape[1:], dtype=int)) - MOST_LINES
-        return f"{len(self.values):,} weighted values" + (f"; and {left:,} more entries" if left > 0 else "")
-
-    def __repr__(self) -> str:
-        return f"{text_table(self._cells(), left={0, 3})}\n{self._remark()}"
-
-    def _repr_html_(self) -> str:
-        """Return the first entries as a table, for a notebook."""
-        return html_of("", self._cells(), [self._remark()])
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,13 +113,13 @@ class IntegratedPosterior:
     def mean(self, name: str) -> Array:
         """Return the mean of each entry of a global variable; a joint factor needs its part, as in ``"theta.mean"``."""
         if self._is_integrated(name):
-            return self.transformed(lambda value: value, name).mean
+            return self._weighted(name).mean
         return np.tensordot(self.weights, self._moments(name)[0], axes=1)
 
     def sd(self, name: str) -> Array:
         """Return the standard deviation of each entry of a global variable."""
         if self._is_integrated(name):
-            return self.transformed(lambda value: value, name).sd
+            return self._weighted(name).sd
         means, sds = self._moments(name)
         return np.sqrt(
             np.tensordot(self.weights, np.square(sds) + np.square(means - self.mean(name)), axes=1)
@@ -204,7 +135,7 @@ class IntegratedPosterior:
         level
             Probability, between 0 and 1.
         """
-        return self.transformed(lambda value: value, name).interval(level)
+        return self._weighted(name).interval(level)
 
     def transformed(self, function: Callable[[Array], Any], name: str) -> Weighted:
         """Return a function of each entry of a variable, such as the standard deviation of a precision.
@@ -221,8 +152,7 @@ class IntegratedPosterior:
         Weighted
             With ``.mean``, ``.sd``, ``.interval(level)``, ``.quantile(q)``, ``.values`` and ``.weights``.
         """
-        points = self._between_fits(name) if self._is_integrated(name) else self._pooled(name)
-        return Weighted(np.asarray(function(points.values)), points.weights)
+        return self._weighted(name).transformed(function)
 
     def predict(self, data: Any) -> dict[str, Prediction]:
         """Return predictions of the variables that are missing in new rows: mixtures of the predictions of all fits.
@@ -255,6 +185,9 @@ class IntegratedPosterior:
             for share, own, sd in prediction.parts
         )
         return replace(told[0], mean=mean, standard_deviation=np.sqrt(variance), parts=parts)
+
+    def _weighted(self, name: str) -> Weighted:
+        return self._between_fits(name) if self._is_integrated(name) else self._pooled(name)
 
     def _is_integrated(self, name: str) -> bool:
         return variable_and_part(str(name), self.over)[0] in self.over
@@ -308,13 +241,8 @@ class IntegratedPosterior:
 
     def _repr_html_(self) -> str:
         """Return a table of what is integrated over, for a notebook."""
-        cells = [("variable", "at", "mean", "sd", "95% interval")]
-        for name in self.over:
-            mean, sd, (lower, upper) = self.mean(name), self.sd(name), self.interval(name)
-            for at in list(np.ndindex(mean.shape))[:MOST_LINES]:
-                place = f"[{', '.join(map(str, at))}]" if at else ""
-                ends = f"{lower[at]:.4g} to {upper[at]:.4g}"
-                cells.append((name, place, beside(float(mean[at]), float(sd[at])), f"{sd[at]:.4g}", ends))
+        rows = [(name, *row) for name in self.over for row in self._weighted(name).cells()]
+        cells = [("variable", *HEADINGS), *rows]
         told = (
             f"{len(self.posteriors)} fits, ELBO {self.elbo:.6f} nats, log p(x) about {self.log_evidence:.3f}"
         )

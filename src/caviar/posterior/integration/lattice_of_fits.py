@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import product, repeat
 from typing import Any
@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..._typing import Array
-from ...engine.evaluation.given_by_passes import Correction, Fits, GivenByPasses, Passed
+from ...engine.ascent.state import AscentState
+from ...engine.evaluation.given_by_passes import Correction, Fits, GivenByPasses, Passed, variances_of
+from ...engine.response.cost import is_cheap_to_profile
 from ...numerics.linalg import cholesky
 from ...numerics.randomness import generator
 from ..evidence.coordinates import Coordinates
@@ -134,3 +136,38 @@ def _corrected(passed: Passed, correction: Correction) -> Passed:
         for name, sd in passed.sds.items()
     }
     return passed._replace(log_density=passed.log_density + correction.log_density, sds=sds)
+
+
+def profiles_of(factors: Mapping[str, Any], state: AscentState, names: Collection[str]) -> Integral | None:
+    """Return the posterior integrated over each of some globals, with the others as independent factors.
+
+    What this adds to the means and variances of all else is added up. None where one of them has several numbers or it
+    costs much, and beside point masses.
+
+    Parameters
+    ----------
+    factors
+        Of the fit, by name.
+    state
+        Of the fit.
+    names
+        Of the globals.
+    """
+    if not names or any(np.size(factors[name].mean) != 1 for name in names):
+        return None
+    if any(own.learnt is not own for own in state.q.values()):
+        # the density of a point is not that of an integral
+        return None
+    if not is_cheap_to_profile(state.problem, state.rows.source.n_rows, len(names)):
+        return None
+    found = [integral_of_fits(factors, GivenByPasses(state, [name]), [name]) for name in names]
+    values, weights = (
+        {k: v for own in found for k, v in getattr(own, figure).items()} for figure in ("values", "weights")
+    )
+    of_fit, shifts, variances = variances_of(state), {}, {}
+    for name in [own for own in found[0].shifts if all(own in each.shifts for each in found)]:
+        before, after = of_fit[name], [own.sds[name] ** 2 for own in found]
+        shifts[name] = sum(own.shifts[name] for own in found)
+        # two that each take more than half of a variance would leave none
+        variances[name] = np.maximum(before + sum(own - before for own in after), np.min(after, axis=0))
+    return Integral(values, weights, shifts, {name: np.sqrt(own) for name, own in variances.items()})

@@ -69,7 +69,7 @@ def integrated_over_scale(posterior: Any, pending: Any, name: str) -> Integrated
     own = found.transformed(lambda value: value, name)
     shifts[name] = np.ravel(own.mean - posterior[name].mean)
     sds[name] = np.ravel(own.sd)
-    return Integrated(sds, (), shifts, (), (), {name: own.values}, {name: own.weights}, shapes)
+    return Integrated(sds, (), shifts, (), (), shapes, {name: own.values}, {name: own.weights})
 
 
 def _shape(found: IntegratedPosterior, name: str) -> Any:

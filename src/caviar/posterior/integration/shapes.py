@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from ..._typing import Array
 from ...engine.evaluation.given_by_passes import Fits
 from ...families._marginals import Ends, Marginals
-from .integrated import Weighted
+from ..weighted import Weighted
 
 _STEP, _FURTHEST = 0.75, 9.0
 """Log odds between probabilities at which a fit is cut into values, and those of the first and last cut, about."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit
 
 from ..._typing import Array
-from ...families._marginals import Ends, Marginals
+from ...families._marginals import Ends, Marginals, with_places
 from ..uncertainty.known import Corrected, Widths
+from ..weighted import Weighted
 from .at_once import Integral, means_of
-from .integrated import Weighted
 from .shapes import LOGITS, at_ends
 
 _OF_ONE, _OF_ONE_IF_FINITE = 0.1, 0.3
@@ -26,7 +26,39 @@ _LEFT = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class Integrated(Corrected):
+class _WithQuantiles(Corrected):
+    """Means and standard deviations, and quantiles of some variables that are no others of their family.
+
+    Attributes
+    ----------
+    shapes
+        How far quantiles at fixed log odds are from the means, by name, (G, L), the parts of a joint factor one after
+        the other. Variables that are not listed have the intervals of their family with these means and standard
+        deviations.
+    """
+
+    shapes: Mapping[str, Array] = field(default_factory=dict, repr=False)
+
+    def marginals(self, name: str, factor: Any, ends: Ends) -> Sequence[Marginals]:
+        found = super().marginals(name, factor, ends)
+        if name not in self.shapes:
+            return found
+        parts = []
+        for own, places in with_places(found):
+            lower, upper = at_ends(self.shapes[name][places], ends, own.mean)
+            parts.append(replace(own, lower=lower, upper=upper))
+        return parts
+
+    def only(self, names: Collection[str]) -> Self:
+        shapes = {name: shape for name, shape in self.shapes.items() if name in names}
+        return replace(super().only(names), shapes=shapes)
+
+    def as_plain(self) -> dict[str, Any]:
+        return {**super().as_plain(), "shapes": dict(self.shapes)}
+
+
+@dataclass(frozen=True, eq=False)
+class Integrated(_WithQuantiles):
     """Means, standard deviations and intervals without the independence of some globals from the others.
 
     Attributes
@@ -35,26 +67,18 @@ class Integrated(Corrected):
         Of the globals that are integrated over, by name, (n, plates..., event...).
     weights
         Of these values, by name, (n,); they sum to one.
-    shapes
-        Of others, by name: how far quantiles at fixed log odds are from the means, (G, L). Those that are not listed
-        have the intervals of their family with these means and standard deviations.
     is_beside
         Whether the figures of the others are those to second order.
     """
 
     values: Mapping[str, Array] = field(default_factory=dict, repr=False)
     weights: Mapping[str, Array] = field(default_factory=dict, repr=False)
-    shapes: Mapping[str, Array] = field(default_factory=dict, repr=False)
     is_beside: bool = False
     kind: ClassVar[str] = "integrated"
 
     def marginals(self, name: str, factor: Any, ends: Ends) -> Sequence[Marginals]:
         found = super().marginals(name, factor, ends)
         weighted = self.weighted(name)
-        if name in self.shapes:
-            (own,) = found
-            lower, upper = at_ends(self.shapes[name], ends, own.mean)
-            return [replace(own, lower=lower, upper=upper)]
         if weighted is None:
             return found
         lower, upper = weighted.quantile(ends)
@@ -105,13 +129,9 @@ class Integrated(Corrected):
         return replace(self, sds=wider)
 
     def only(self, names: Collection[str]) -> Integrated:
-        own = super().only(names)
+        values = {name: own for name, own in self.values.items() if name in names}
         return replace(
-            self,
-            sds=own.sds,
-            shifts=own.shifts,
-            values={name: own for name, own in self.values.items() if name in names},
-            shapes={name: own for name, own in self.shapes.items() if name in names},
+            super().only(names), values=values, weights={name: self.weights[name] for name in values}
         )
 
     def as_plain(self) -> dict[str, Any]:
@@ -119,7 +139,7 @@ class Integrated(Corrected):
         for name, own in self.weights.items():
             # the name of a variable says that its weights are these, too
             weights[name] = next((other for other in weights if self.weights[other] is own), own)
-        parts = {"values": dict(self.values), "weights": weights, "shapes": dict(self.shapes)}
+        parts = {"values": dict(self.values), "weights": weights}
         return {**super().as_plain(), **parts, **({"is_beside": True} if self.is_beside else {})}
 
     @classmethod
@@ -139,8 +159,7 @@ class Integrated(Corrected):
         sds = {**integral.sds, **{name: sd for name, (_, sd) in moments.items()}}
         moved = {name: mean - means_of(factors[name]) for name, (mean, _) in moments.items()}
         shifts = {**integral.shifts, **moved}
-        of_values = integral.values, integral.weights, integral.shapes
-        return cls(sds, (), shifts, (), (), *of_values)
+        return cls(sds, (), shifts, (), (), integral.shapes, integral.values, integral.weights)
 
     @classmethod
     def of_plain(cls, document: Mapping[str, Any], factors: Mapping[str, Any]) -> Integrated:
@@ -163,48 +182,26 @@ class Integrated(Corrected):
             shape = (len(resolved[name]), *np.shape(part.mean))
             if name not in own.sds or np.shape(array) != shape or not np.isfinite(array).all():
                 raise ValueError(f"values of {name!r:.40} that are none")
-        shapes = document.get("shapes", {})
-        if not isinstance(shapes, dict) or not set(shapes) <= set(own.sds) - set(values):
-            raise ValueError("quantiles of variables that have none")
-        for name, array in shapes.items():
-            is_table = isinstance(array, np.ndarray) and array.shape == (own.sds[name].size, len(LOGITS))
-            if not is_table or not np.isfinite(array).all():
-                raise ValueError(f"quantiles of {name!r:.40} that are none")
+        shapes = _checked_shapes(document.get("shapes", {}), own.sds, set(own.sds) - set(values))
         parts = own.sds, own.kept, own.shifts, own.limited, own.unseen
-        told = dict(values), resolved, dict(shapes), document.get("is_beside") is True
+        told = shapes, dict(values), resolved, document.get("is_beside") is True
         return cls(*parts, *told, doubt=own.doubt)
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn(Corrected):
+class Drawn(_WithQuantiles):
     """Means, standard deviations and intervals of weighted draws.
 
     Attributes
     ----------
-    shapes
-        How far quantiles at fixed log odds are from the means, by name, (G, L), the parts of a joint factor one after
-        the other. Variables that are not listed have the figures that they would have without draws.
     n_draws, n_effective, pareto_k
         Number of draws, what they are worth, and the shape of the tail of their weights.
     """
 
-    shapes: Mapping[str, Array] = field(default_factory=dict, repr=False)
     n_draws: int = 0
     n_effective: float = 0.0
     pareto_k: float = 0.0
     kind: ClassVar[str] = "importance_sampling"
-
-    def marginals(self, name: str, factor: Any, ends: Ends) -> Sequence[Marginals]:
-        found = super().marginals(name, factor, ends)
-        if name not in self.shapes:
-            return found
-        parts, start = [], 0
-        for own in found:
-            stop = start + np.size(own.mean)
-            lower, upper = at_ends(self.shapes[name][start:stop], ends, own.mean)
-            parts.append(replace(own, lower=lower, upper=upper))
-            start = stop
-        return parts
 
     @property
     def remark(self) -> str:
@@ -214,14 +211,9 @@ class Drawn(Corrected):
             f"{self.n_effective:,.0f}, Pareto k {self.pareto_k:.1f}).{doubt}"
         )
 
-    def only(self, names: Collection[str]) -> Drawn:
-        own = super().only(names)
-        shapes = {name: shape for name, shape in self.shapes.items() if name in names}
-        return replace(self, sds=own.sds, shifts=own.shifts, shapes=shapes)
-
     def as_plain(self) -> dict[str, Any]:
         draws = {"number": self.n_draws, "effective": self.n_effective, "pareto_k": self.pareto_k}
-        return {**super().as_plain(), "shapes": dict(self.shapes), "draws": draws}
+        return {**super().as_plain(), "draws": draws}
 
     @classmethod
     def of(cls, sample: Any, factors: Mapping[str, Any], shown: Widths, *, keeps_left: bool) -> Drawn:
@@ -274,17 +266,23 @@ class Drawn(Corrected):
         ValueError
             If they are not those of these factors.
         """
-        own, shapes, draws = Corrected.of_plain(document, factors), document["shapes"], document["draws"]
-        if not isinstance(shapes, dict) or not set(shapes) <= set(own.sds):
-            raise ValueError("quantiles of other variables than it has")
-        for name, array in shapes.items():
-            is_table = isinstance(array, np.ndarray) and array.shape == (own.sds[name].size, len(LOGITS))
-            if not is_table or not np.isfinite(array).all():
-                raise ValueError(f"quantiles of {name!r:.40} that are none")
+        own, draws = Corrected.of_plain(document, factors), document["draws"]
+        shapes = _checked_shapes(document["shapes"], own.sds, set(own.sds))
         number, *others = (draws[name] for name in ("number", "effective", "pareto_k"))
         if type(number) is not int or not all(isinstance(value, float) for value in others):
             raise ValueError("draws that are not told by numbers")
-        return cls(own.sds, own.kept, own.shifts, (), (), dict(shapes), number, *others, doubt=own.doubt)
+        return cls(own.sds, own.kept, own.shifts, (), (), shapes, number, *others, doubt=own.doubt)
+
+
+def _checked_shapes(shapes: Any, sds: Mapping[str, Array], names: Set[str]) -> dict[str, Array]:
+    """Return the quantiles of some of these names that a file holds; refuse others."""
+    if not isinstance(shapes, dict) or not set(shapes) <= names:
+        raise ValueError("quantiles of other variables than it has")
+    for name, array in shapes.items():
+        is_table = isinstance(array, np.ndarray) and array.shape == (sds[name].size, len(LOGITS))
+        if not is_table or not np.isfinite(array).all():
+            raise ValueError(f"quantiles of {name!r:.40} that are none")
+    return dict(shapes)
 
 
 def _figures(shown: Widths, name: str, factor: Any) -> tuple[Array, Array]:

@@ -18,8 +18,8 @@ from ...families._by_moments import REALS, ByMoments
 from ...families._intervals import Intervals
 from ...names import Names
 from ...numerics.randomness import generator
-from ..pandas_tables import data_frame
-from ..uncertainty.known import ends_of
+from ...numerics.shares import central_ends
+from ..pandas_tables import as_many, columns_of_figures, data_frame, fitting
 
 _MOST_LINES = 10
 """Rows that are printed."""
@@ -55,7 +55,7 @@ class OfRows(dict[str, Any]):
         columns: dict[str, Any] = {}
         for name, own in self.items():
             columns.update(_columns_of(name, own, self.names.entries(name)))
-        return data_frame(columns, self._fitting_index(columns))
+        return data_frame(columns, fitting(self.index, max(map(len, columns.values()), default=0)))
 
     def _repr_html_(self) -> str:
         """Return the first rows of each as tables, for a notebook."""
@@ -66,10 +66,6 @@ class OfRows(dict[str, Any]):
             for own in self.values()
         )
         return "".join(f"<p>{escape(name)}</p>{own}" for name, own in zip(self, tables, strict=True))
-
-    def _fitting_index(self, columns: Mapping[str, Any]) -> Any:
-        n_rows = max(map(len, columns.values()), default=0)
-        return self.index if self.index is not None and len(self.index) == n_rows else None
 
 
 def _columns_of(name: str, own: Any, names: Sequence[str] | None) -> dict[str, Any]:
@@ -89,27 +85,15 @@ def _columns_of(name: str, own: Any, names: Sequence[str] | None) -> dict[str, A
 
 
 def _of_labels(name: str, places: Any, shares: Array, names: Sequence[str] | None) -> dict[str, Any]:
-    known = _as_many(names, shares.shape[1])
+    known = as_many(names, shares.shape[1])
     labels = np.asarray(places) if known is None else np.array(known, dtype=object)[places]
     said = range(shares.shape[1]) if known is None else known
     return {name: labels, **{f"{name}_probability_{own}": shares[:, k] for k, own in enumerate(said)}}
 
 
 def _of_numbers(name: str, mean: Array, sd: Array, names: Sequence[str] | None) -> dict[str, Any]:
-    if mean.ndim == 1:
-        return {f"{name}_mean": mean, f"{name}_sd": sd}
-    if mean.ndim != 2:
-        return {}
-    said = _as_many(names, mean.shape[1]) or range(mean.shape[1])
-    return {
-        f"{name}_{entry}_{figure}": values[:, place]
-        for place, entry in enumerate(said)
-        for figure, values in (("mean", mean), ("sd", sd))
-    }
-
-
-def _as_many(names: Sequence[str] | None, size: int) -> Sequence[str] | None:
-    return names if names is not None and len(names) == size else None
+    figures = {"mean": mean, "sd": sd}
+    return columns_of_figures(figures, names, f"{name}_") if mean.ndim in (1, 2) else {}
 
 
 class Predictions(OfRows):
@@ -275,7 +259,7 @@ class Prediction:
         ModelError
             If the variable is a label.
         """
-        return self.quantile(ends_of(level))
+        return self.quantile(central_ends(level))
 
     def quantile(self, q: Any) -> Array:
         """Return the quantiles of each prediction, of shape (shape of q) + (rows...).
@@ -377,29 +361,19 @@ class Prediction:
         ImportError
             If pandas is not installed.
         """
-        n_rows = len(self.mean)
-        index = self.index if self.index is not None and len(self.index) == n_rows else None
-        return data_frame(self._columns(level), index)
+        return data_frame(self._columns(level), fitting(self.index, len(self.mean)))
 
     def _columns(self, level: float) -> dict[str, Any]:
         """Return figures of each row by name."""
-        rows = self.mean.reshape(len(self.mean), -1)
         if self.is_label:
-            said = _as_many(self.names, rows.shape[1]) or [str(k) for k in range(rows.shape[1])]
+            rows = self.mean.reshape(len(self.mean), -1)
+            said = as_many(self.names, rows.shape[1]) or [str(k) for k in range(rows.shape[1])]
             best = np.array(said, dtype=object)[rows.argmax(axis=1)]
             return {"label": best, **{f"probability_{own}": rows[:, k] for k, own in enumerate(said)}}
         figures = {"mean": self.mean, "sd": self.sd}
         if self.by_moments is not None and self.parts:
             figures["lower"], figures["upper"] = self.interval(level)
-        if self.mean.ndim == 1:
-            return figures
-        flat = {figure: values.reshape(rows.shape) for figure, values in figures.items()}
-        entries = _as_many(self.names, rows.shape[1]) or [str(k) for k in range(rows.shape[1])]
-        return {
-            f"{entry}_{figure}": values[:, place]
-            for place, entry in enumerate(entries)
-            for figure, values in flat.items()
-        }
+        return columns_of_figures(figures, self.names)
 
     def _first(self, n_rows: int) -> Prediction:
         """Return the prediction of the first rows alone."""
@@ -416,7 +390,8 @@ class Prediction:
         ends = (found.pop("lower"), found.pop("upper")) if "lower" in found else None
         columns = {name: values for name, values in found.items() if not name.endswith(("lower", "upper"))}
         yield ("row", *columns, *(["95% interval"] if ends is not None else []))
-        index = range(n_rows) if self.index is None or len(self.index) != n_rows else self.index
+        own = fitting(self.index, n_rows)
+        index = range(n_rows) if own is None else own
         for row in range(min(n_rows, _MOST_LINES)):
             own = (_figure(values[row]) for values in columns.values())
             between = [] if ends is None else [f"{ends[0][row]:.4g} to {ends[1][row]:.4g}"]

@@ -13,7 +13,7 @@ from ..._tables import html_table
 from ..._typing import Array
 from ...names import Placed
 from ...names.meeting import NamedData
-from ..pandas_tables import data_frame
+from ..pandas_tables import columns_of_figures, data_frame, fitting
 from .prediction import Prediction
 
 _MOST_LINES = 10
@@ -61,20 +61,10 @@ class Residuals:
             "residual": self.values,
             "standardised": self.standardised,
         }
-        flat = {name: self._by_row(values) for name, values in figures.items()}
-        width = flat["observed"].shape[1]
-        names = self.prediction.names or [str(entry) for entry in range(width)]
-        columns = (
-            {name: values[:, 0] for name, values in flat.items()}
-            if self.observed.ndim == 1
-            else {
-                f"{entry}_{name}": values[:, place]
-                for place, entry in enumerate(names)
-                for name, values in flat.items()
-            }
-        )
-        index = self.prediction.index
-        return data_frame(columns, index if index is not None and len(index) == len(self.observed) else None)
+        shape = self.observed.shape
+        flat = {name: np.broadcast_to(values, shape) for name, values in figures.items()}
+        columns = columns_of_figures(flat, self.prediction.names)
+        return data_frame(columns, fitting(self.prediction.index, len(self.observed)))
 
     def _by_row(self, values: Array) -> Array:
         """Return figures of all rows, (N, entries): rows that are alike may have one prediction."""
@@ -88,8 +78,8 @@ class Residuals:
         names = [""] if self.observed.ndim == 1 else list(self.prediction.names or map(str, range(width)))
         cells: list[tuple[str, ...]] = [("row", "observed", "predicted", "residual", "standardised")]
         n_rows = len(self.observed)
-        index = self.prediction.index
-        rows = range(n_rows) if index is None or len(index) != n_rows else index
+        index = fitting(self.prediction.index, n_rows)
+        rows = range(n_rows) if index is None else index
         for row in range(min(n_rows, _MOST_LINES)):
             for place, name in enumerate(names):
                 label = f"{rows[row]}, {name}" if name else str(rows[row])

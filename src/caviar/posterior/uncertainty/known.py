@@ -5,14 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Real
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
-from ..._errors import ParameterError
 from ..._typing import Array
-from ...families._marginals import Ends, Marginals
+from ...families._marginals import Ends, Marginals, with_places
 
 MEAN_FIELD = "Intervals are those of mean field, and may be too narrow"
 LINEAR_RESPONSE = "Standard deviations and intervals are those of linear response."
@@ -83,7 +81,7 @@ class Uncertainty(Source):
         return self
 
     def weighted(self, name: str) -> Any:
-        """Return weighted values of a variable, see :class:`caviar.posterior.integration.integrated.Weighted`.
+        """Return weighted values of a variable, see :class:`caviar.posterior.weighted.Weighted`.
 
         None of one that has none.
         """
@@ -93,7 +91,7 @@ class Uncertainty(Source):
         """Return the same with a sentence on why they may be wrong."""
         return self
 
-    def only(self, names: Collection[str]) -> Uncertainty:
+    def only(self, names: Collection[str]) -> Self:
         """Return the same for some variables; the others have the intervals of their factors."""
         return self
 
@@ -157,14 +155,10 @@ class Widths(Uncertainty):
     def marginals(self, name: str, factor: Any, ends: Ends) -> Sequence[Marginals]:
         if name not in self.sds:
             return factor.entry_marginals(ends)
-        found, start = [], 0
-        for own in factor.entry_marginals(ends):
-            shape = np.shape(own.mean)
-            stop = start + int(np.prod(shape, dtype=int))
-            places = slice(start, stop)
-            sd = self.sds[name][places].reshape(shape)
+        found = []
+        for own, places in with_places(factor.entry_marginals(ends)):
+            sd = self.sds[name][places].reshape(np.shape(own.mean))
             found.append(matched(factor, self._own(name, own, places), sd, ends))
-            start = stop
         return found
 
     def _own(self, name: str, own: Marginals, places: slice) -> Marginals:
@@ -181,7 +175,7 @@ class Widths(Uncertainty):
     def doubted(self, doubt: str) -> Widths:
         return replace(self, doubt=doubt)
 
-    def only(self, names: Collection[str]) -> Widths:
+    def only(self, names: Collection[str]) -> Self:
         return replace(self, sds={name: own for name, own in self.sds.items() if name in names})
 
     def as_plain(self) -> dict[str, Any]:
@@ -287,7 +281,7 @@ class Corrected(Widths):
                 return True
         return False
 
-    def only(self, names: Collection[str]) -> Corrected:
+    def only(self, names: Collection[str]) -> Self:
         found = super().only(names)
         limited, unseen = (
             tuple(name for name in own if name in found.sds) for own in (self.limited, self.unseen)
@@ -340,10 +334,3 @@ def matched(factor: Any, own: Marginals, sd: Array, ends: Ends) -> Marginals:
         for array in (found.lower, found.upper)
     )
     return replace(found, sd=np.where(is_still & is_point, np.nan, sd), lower=lower, upper=upper)
-
-
-def ends_of(level: float) -> Ends:
-    """Return the probabilities below the ends of a central interval, after checking its level."""
-    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
-        raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
-    return 0.5 - level / 2, 0.5 + level / 2

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._typing import Array
+from caviar._typing import Array
 
 NEAR = 0.01
 """Divergence in nats below which :func:`near_divergence` has all digits."""
