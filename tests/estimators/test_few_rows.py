@@ -32,3 +32,9 @@ def test_a_weight_of_two_is_the_row_twice():
 
 def test_the_number_that_is_looked_for_may_be_small():
     cv.BayesianGaussianMixture("auto", random_state=0).fit([[1.0], [2.5]])
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_components_that_would_fill_the_memory_are_refused(name):
+    with pytest.raises(cv.ParameterError, match=r"n_components=1000000000 is far more than X has rows, 3"):
+        FITS[name](10**9).fit([[1.0], [2.5], [7.0]])

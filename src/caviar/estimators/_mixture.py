@@ -40,6 +40,9 @@ REMEDY = (
     "GaussianMixture.from_parameters(weights, means, covariances) makes a mixture with given parameters, and fixed= "
     "keeps some of them fixed in a fit"
 )
+_MOST_PER_ROW, _FEWEST_ROWS = 100, 100
+"""Components a row beyond which a fit is refused, and the rows that count at least."""
+
 _FEW = 65_536
 """Numbers that are looked at in one go."""
 
@@ -220,6 +223,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         checkpointing.check(self.random_state)
         rows = self._rows_to_fit(X, y, sample_weight, noise_covariance, reset=True)
         generator = as_generator(self.random_state)
+        self._refuse_too_many(rows)
         statement = self._state(rows, generator)
         self._tell_of_few(rows)
         with checkpointing.opened() as next_fit:
@@ -236,6 +240,15 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """Compute linear response, or what is to second order, if it was asked for."""
         if self.uncertainty in ASKED:
             posterior._show(ASKED[self.uncertainty](data, sample_weight, self._place))
+
+    def _refuse_too_many(self, rows: RowsToFit) -> None:
+        """Refuse so many components that they would fill the memory, whatever the rows say."""
+        asked, found = self.n_components, rows.n_counting
+        if not isinstance(asked, str) and asked > _MOST_PER_ROW * max(found, _FEWEST_ROWS):
+            raise errors.ParameterError(
+                f"n_components={asked} is far more than X has rows, {found}; each component has parameters of its "
+                f"own, so give at most as many as there are rows"
+            )
 
     def _tell_of_few(self, rows: RowsToFit) -> None:
         """Warn of more components than rows: some of them can only repeat the prior.
