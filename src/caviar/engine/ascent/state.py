@@ -353,9 +353,8 @@ def at_natural(state: A, natural: Array) -> A | None:
         for variable in problem.order:
             q[variable] = problem.factor(variable, naturals[variable])
             problem.tell(arrays, variable, q[variable])
-        of_locals = natural[n_natural(problem, state.natural) :] if movable else ()
-        if len(of_locals):
-            state = replaced(state, warm=moved_to(movable, state.warm, of_locals))
+        if movable and len(natural) > (n := n_natural(problem, state.natural)):
+            state = replaced(state, warm=moved_to(movable, state.warm, natural[n:]))
     except ImproperError:
         return None
     coefficients = problem.rows.coefficients(arrays)
