@@ -7,11 +7,12 @@ from scipy.special import digamma
 
 import caviar as cv
 from caviar.engine.ascent.schedules.expansion import sparse_priors
-from caviar.engine.ascent.schedules.expansion.expanded import _best, _turn
 from caviar.engine.ascent.schedules.expansion.groups import groups_of, shrunk_of
 from caviar.engine.ascent.schedules.expansion.relevance import settled_precision
 from caviar.engine.ascent.schedules.expansion.rotation import Turned, best_rotation, best_scales
+from caviar.engine.ascent.schedules.expansion.rotations import _best, _turn
 from caviar.engine.ascent.schedules.expansion.sides import sides_of
+from caviar.engine.ascent.schedules.expansion.turn import Turned as Place
 from caviar.engine.ascent.state import at_natural, joined
 from caviar.numerics.simple_structure import simple_turn
 from oracles.turns import states_before_turns
@@ -198,12 +199,12 @@ def test_a_turn_gains_what_it_promises_and_more(sparse):
     model, data = views(sparse=sparse)
     seen, _ = states_before_turns(model, data, seed=0, max_iter=4, init={"w0": _draw(15), "w1": _draw(10)})
     schedule, state = seen[0]
-    (group,) = schedule.groups
+    (group,) = (own.group for own in schedule.turns)
     assert group.is_scaled is sparse
     turn, gain = _best(group, sides_of(state, group))
-    naturals, arrays = dict(state.natural), dict(state.arrays)
-    _turn(state.problem, group, sides_of(state, group), turn, naturals, arrays)
-    found = at_natural(state, joined(state.problem, naturals))
+    place = Place.of(state)
+    _turn(state.problem, group, sides_of(state, group), turn, place)
+    found = at_natural(state, joined(state.problem, place.naturals))
     # factors of the rows are at their optimum afterwards, and not only turned
     assert gain > 0.1
     assert found.elbo - state.elbo > gain - 1e-6
@@ -230,7 +231,7 @@ def test_nothing_moves_at_a_fixed_point(sparse):
     assert posterior.converged
     assert np.all(np.diff(posterior.elbo_trace) > -1e-7)
     schedule, state = seen[-1]
-    (group,) = schedule.groups
+    (group,) = (own.group for own in schedule.turns)
     _, gain = _best(group, sides_of(state, group))
     assert 0 <= gain < 1e-3
     after = schedule.step(state)

@@ -9,11 +9,12 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
 import caviar as cv
-from caviar.engine.ascent.schedules.expansion import expanded
+from caviar.engine.ascent.schedules.expansion import rotations
 from caviar.engine.ascent.schedules.expansion.chains import TurnedChain
-from caviar.engine.ascent.schedules.expansion.expanded import _best, _turn
 from caviar.engine.ascent.schedules.expansion.groups import groups_of
+from caviar.engine.ascent.schedules.expansion.rotations import _best, _turn
 from caviar.engine.ascent.schedules.expansion.sides import sides_of
+from caviar.engine.ascent.schedules.expansion.turn import Turned
 from caviar.engine.ascent.state import at_natural, joined
 from oracles.turns import states_before_turns
 
@@ -128,9 +129,9 @@ def _sides(state, group):
 
 
 def _turned_by(state, group, turn):
-    naturals, arrays = dict(state.natural), dict(state.arrays)
-    _turn(state.problem, group, _sides(state, group), turn, naturals, arrays)
-    found = at_natural(state, joined(state.problem, naturals))
+    place = Turned.of(state)
+    _turn(state.problem, group, _sides(state, group), turn, place)
+    found = at_natural(state, joined(state.problem, place.naturals))
     assert found is not None
     return found
 
@@ -143,7 +144,7 @@ def test_a_turn_gains_what_it_promises_and_more(kind):
     model, data = _system(kind)
     seen, _ = states_before_turns(model, data, seed=0, max_iter=3)
     schedule, state = seen[1]
-    (group,) = schedule.groups
+    (group,) = (own.group for own in schedule.turns)
     assert {own.variable.name for own in group.members} == {"w", "s0"}
     turn, gain = _best(group, _sides(state, group))
     assert gain > 0.01
@@ -155,7 +156,7 @@ def test_the_objective_rises_with_a_turn_as_it_is_said_to(kind):
     model, data = _system(kind)
     seen, _ = states_before_turns(model, data, seed=0, max_iter=3)
     schedule, state = seen[-1]
-    (group,) = schedule.groups
+    (group,) = (own.group for own in schedule.turns)
     for _ in range(60):
         # states and what follows from them at their optimum: the objective then rises by what the turn itself does
         state = _turned_by(state, group, np.eye(3))
@@ -179,10 +180,10 @@ def test_ends_are_the_same_and_nothing_moves_there(kind, monkeypatch):
     assert found.converged
     assert np.all(np.diff(found.elbo_trace) > -1e-7)
     schedule, state = seen[-1]
-    (group,) = schedule.groups
+    (group,) = (own.group for own in schedule.turns)
     assert 0 <= _best(group, _sides(state, group))[1] < 1e-3
     assert 0 <= schedule.step(state).elbo - state.elbo + 1e-9 < 1e-3
-    monkeypatch.setattr(expanded, "_NEAR_OF_CHAINS", 0.0)
+    monkeypatch.setattr(rotations, "_NEAR_OF_CHAINS", 0.0)
     plain = model.fit(data, seed=0, max_iter=3000, tol=1e-9)
     assert found.elbo > plain.elbo - 1e-2
 
@@ -190,7 +191,7 @@ def test_ends_are_the_same_and_nothing_moves_there(kind, monkeypatch):
 def test_two_chains_with_the_same_loadings_turn_together():
     model, data = _system("plain", n_chains=2)
     seen, posterior = states_before_turns(model, data, seed=0, max_iter=20)
-    (group,) = seen[0][0].groups
+    (group,) = (own.group for own in seen[0][0].turns)
     assert {own.variable.name for own in group.members} == {"w", "s0", "s1"}
     assert np.all(np.diff(posterior.elbo_trace) > -1e-7)
 
@@ -230,7 +231,7 @@ def test_systems_need_few_sweeps(monkeypatch):
     model = cv.models.linear_dynamical_system(5, 4, with_starts=True)
     data = _values(5, 300)
     found = model.fit(data, seed=0, max_iter=1000)
-    monkeypatch.setattr(expanded, "_NEAR_OF_CHAINS", 0.0)
+    monkeypatch.setattr(rotations, "_NEAR_OF_CHAINS", 0.0)
     plain = model.fit(data, seed=0, max_iter=1000)
     assert found.elbo > plain.elbo - 1e-2
     assert found.n_iter < plain.n_iter / 2
@@ -247,6 +248,6 @@ def test_no_state_falls_silent_that_the_data_need(monkeypatch):
     }
     model = cv.models.linear_dynamical_system(12, 8, with_starts=True)
     found = model.fit(data, seed=0, tol=1e-3)
-    monkeypatch.setattr(expanded, "_NEAR_OF_CHAINS", np.inf)
+    monkeypatch.setattr(rotations, "_NEAR_OF_CHAINS", np.inf)
     early = model.fit(data, seed=0, tol=1e-3)
     assert found.elbo > early.elbo + 100

@@ -16,6 +16,7 @@ from ..._errors import ImproperError
 from ..._typing import Array, Statistics
 from ...language import Variable
 from ...numerics.records import replaced
+from ..local.kept import moved_to
 from ..local.statistics import Coefficients
 from ..rows.recentring import TOLERATED_LOSS
 from ..rows.row_map import COLD, Look, RowMap, Warm
@@ -310,6 +311,11 @@ def joined(problem: Problem, natural: Naturals) -> Array:
     return np.concatenate([array.ravel() for variable in problem.order for array in natural[variable]])
 
 
+def n_natural(problem: Problem, natural: Naturals) -> int:
+    """Return the number of natural parameters of all global factors, P."""
+    return sum(array.size for variable in problem.order for array in natural[variable])
+
+
 def apart(problem: Problem, like: Naturals, natural: Array) -> dict[Variable, Statistics]:
     """Return the natural parameters of each global factor, shaped like others, from those of all, (P,)."""
     naturals, start = {}, 0
@@ -336,15 +342,19 @@ def expected_of(problem: Problem, like: Naturals, arrays: Mapping[Hashable, Arra
 def at_natural(state: A, natural: Array) -> A | None:
     """Return the state at other natural parameters of the globals, (P,); None if they are those of no factors.
 
-    None, too, where digits would be lost.
+    Those of kept local factors, from which the pass over the rows then starts, may follow. None, too, where digits
+    would be lost.
     """
     problem, arrays = state.problem, dict(state.arrays)
     # those that are held while others are updated stay
     naturals, q = apart(problem, state.natural, natural), dict(state.q)
+    movable = problem.rows.apart.movable
     try:
         for variable in problem.order:
             q[variable] = problem.factor(variable, naturals[variable])
             problem.tell(arrays, variable, q[variable])
+        if movable and len(natural) > (n := n_natural(problem, state.natural)):
+            state = replaced(state, warm=moved_to(movable, state.warm, natural[n:]))
     except ImproperError:
         return None
     coefficients = problem.rows.coefficients(arrays)

@@ -17,7 +17,7 @@ from ...families import FAMILIES, ExponentialFamily, MeanPrecision
 from ...families._shared import SharedFactor
 from ...families.shared import SHARED
 from ..binding.clamped.factor import ClampedFactor, PointMass
-from ..design.keys import FeatureKey, StatisticKey, SumKey
+from ..design.keys import FeatureKey, KeptKey, StatisticKey, SumKey
 
 _LARGEST_SPREAD = 64
 """Bytes between the first and the last number of an array, a byte of it, up to which its strides are kept."""
@@ -25,7 +25,7 @@ _MOST_NUMBERS = 1 << 32
 """In an array that repeats its numbers: more would be a made-up one."""
 
 
-_KEYS = (FeatureKey, StatisticKey, SumKey)
+_KEYS = (FeatureKey, KeptKey, StatisticKey, SumKey)
 
 
 def plain(value: Any) -> Any:

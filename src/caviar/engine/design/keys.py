@@ -100,3 +100,19 @@ class SumKey(NamedTuple):
     local: tuple[StatisticKey, ...]
     feature: FeatureKey | None
     number: int = 0
+
+
+class KeptKey(NamedTuple):
+    """What else is kept of a local factor of a block of rows, beside its expected statistics.
+
+    Attributes
+    ----------
+    factor
+        The local factor.
+    kind
+        ``"natural"`` of its natural parameters, ``"natural before"`` and ``"expected before"`` of what the last pass
+        started from.
+    """
+
+    factor: FactorKey
+    kind: str

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ..design.backend import Workspace
-from ..design.keys import FactorKey
+from ..design.keys import FactorKey, KeptKey
 from ..local.chains.chain import ChainFactor
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Coefficients, LocalState, Rows
@@ -41,6 +41,13 @@ class DerivedApart:
         Row terms that meet the data in the matrix products.
     contracted
         The others.
+
+    Attributes
+    ----------
+    in_turn
+        Local factors in the order of a pass that goes on from the last one.
+    movable
+        Those that may be moved between two passes.
     """
 
     def __init__(
@@ -51,6 +58,24 @@ class DerivedApart:
     ) -> None:
         self._inferences = {own.factor.key: own for own in inferences}
         self._terms = tuple(products), tuple(contracted)
+        self.in_turn, self.movable = _in_turn(inferences)
+
+    def left_by(self, work: BlockWork, before: LocalState) -> LocalState:
+        """Return what a pass leaves of a block for the next one: statistics, and of factors that may move more.
+
+        Parameters
+        ----------
+        before
+            What the pass has started from.
+        """
+        state = work.state
+        for factor in self.movable:
+            natural = KeptKey(factor.key, "natural")
+            if natural in before:
+                state[KeptKey(factor.key, "natural before")] = before[natural]
+                state[KeptKey(factor.key, "expected before")] = before[factor.key]
+            state[natural] = work.natural[factor.key]
+        return state
 
     @property
     def stages(self) -> list[ChainFactor | list[LocalFactor]]:
@@ -156,6 +181,24 @@ class DerivedApart:
         inferences = [self._inferences[key] for key in (*given, *(own.key for own in self.coupled))]
         work = BlockWork(rows, coefficients, scratch, state)
         return BlockResponse(inferences, *self._terms).moved(work, changes, given)
+
+
+def _in_turn(
+    inferences: Sequence[FactorOfRows],
+) -> tuple[Sequence[FactorOfRows], tuple[LocalFactor, ...]]:
+    """Return local factors in the order of a pass that goes on from the last one, and those that may be moved.
+
+    The largest one that depends on others is the first: its update forgets where it was, so it need not be moved with
+    the others. None are moved beside chains, where some repetitions do not count, or where the update of a factor goes
+    on from its own statistics.
+    """
+    coupled = [own for own in inferences if own.is_coupled]
+    if not coupled or any(isinstance(own.factor, ChainFactor) or own.factor.couples for own in inferences):
+        return inferences, ()
+    first = list(inferences).index(max(coupled, key=lambda own: own.factor.n_rows))
+    turned = [*inferences[first:], *inferences[:first]]
+    others = tuple(own.factor for own in turned[1:] if own.is_coupled)
+    return (inferences, ()) if any(own.has_unseen for own in others) else (turned, others)
 
 
 def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: bool) -> LocalState:

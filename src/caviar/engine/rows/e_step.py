@@ -295,13 +295,13 @@ class IndependentRows:
         sums, work = Sums.zero(), BlockWork(rows, coefficients, scratch, before)
         if self.keeps_locals and not work.state:
             settled(self._inferences, work, self.keeps_locals)
-        for own in self._inferences:
+        for own in self.apart.in_turn:
             if given is not None and own.factor.key in given:
                 work.state[own.factor.key] = given[own.factor.key]
             else:
                 own.infer(work, sums, keep=self.keeps_locals)
         self._sum_rows(work, sums)
-        return sums, work.state if self.keeps_locals else {}
+        return sums, self.apart.left_by(work, before) if self.keeps_locals else {}
 
     def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Workspace) -> Sums:
         """Return the sums over a block of rows for given local statistics; their entropies count as zero.

@@ -109,6 +109,8 @@ class FactorOfRows:
         else:
             sums.entropy[factor.key] = backend.weighted(entropy, weights, seen)
         work.state[factor.key] = expected.copy() if keep else expected
+        if natural is not None and keep:
+            work.natural[factor.key] = natural
 
     def renewed(self, work: BlockWork, natural: Array) -> Array:
         """Overwrite natural parameters (E, B) by the expected statistics that the factor has now, and return these."""

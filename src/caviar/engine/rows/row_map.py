@@ -278,6 +278,15 @@ class RowMap:
             total += float(stop - start if weights is None else weights.sum())
         return total
 
+    @property
+    def weights(self) -> Array:
+        """The weights of the rows that looks are at, (N,): those of weight zero are left out."""
+        found = []
+        for start, stop in (bounds for chunk in self.chunks for bounds in chunk.bounds):
+            own = self.source.weights(start, stop)
+            found.append(np.ones(stop - start) if own is None else own[own != 0])
+        return np.concatenate(found) if found else np.zeros(0)
+
     def share(self, n_rows: int) -> RowMap:
         """Return the map over a sample of the rows, with the total weight of all.
 

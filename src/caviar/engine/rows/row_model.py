@@ -32,6 +32,11 @@ class FactorsApart(Protocol):
         """The factors of rows alone that the next pass starts from: also those whose own parts depend on each other."""
         ...
 
+    @property
+    def movable(self) -> Sequence[LocalFactor]:
+        """The kept factors that may be moved between two passes; of these a pass leaves what it started from, too."""
+        ...
+
     def best_labels(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
         """Return labels that depend on each other, at the most probable combination of each row alone."""
         ...

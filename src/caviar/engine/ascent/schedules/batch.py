@@ -10,6 +10,7 @@ import numpy as np
 
 from ...._errors import ImproperError
 from ....numerics.records import replaced
+from ...local.kept import last_update
 from ...rows.row_map import RowMap
 from ..degeneracy import checked
 from ..plain_states import place_of, plain_place
@@ -25,6 +26,7 @@ from ..state import (
     held_back,
     iterated,
     joined,
+    n_natural,
     slack_of,
     update_locals,
     updated_from,
@@ -113,7 +115,8 @@ class Batch(Ascent[BatchState]):
         if abs(after.change) >= tol:
             return after if after.memory is not None else replaced(after, memory=self.moves)
         if after.memory is not None and after.memory.has_moved:
-            rows, n_factors = after.problem.rows, len(after.problem.order)
+            rows = after.problem.rows
+            n_factors = len(after.problem.order) + len(rows.apart.movable)
             if not rows.maximises or most_of_a_sweep(after.change, n_factors) >= tol:
                 return replaced(after, memory=None)
         return settled(after)
@@ -171,6 +174,10 @@ def _further(
     update = None if place is None else place_in(after)
     if place is None or update is None or after.problem is not state.problem:
         return None, Memory()
+    if state.problem.rows.apart.movable:
+        place, update = _with_locals(state, place, update)
+        if memory.place is not None and len(memory.place.natural) != len(place.natural):
+            memory = Memory()
     memory, natural = proposal(seen(memory, place, update), change_per_row)
     if natural is None:
         return None, acceleration.updated(memory)
@@ -197,7 +204,8 @@ def is_worth_it(found: BatchState, before: BatchState, after: BatchState, memory
     """
     if after.problem.tells_gains and memory.move is not None:
         gained, rounding = found.elbo - before.elbo, ROUNDING * abs(before.elbo)
-        if gained >= float(memory.move.natural @ memory.move.expected) > rounding:
+        n = n_natural(before.problem, before.natural) if before.problem.rows.apart.movable else None
+        if gained >= float(memory.move.natural[:n] @ memory.move.expected[:n]) > rounding:
             return True
         updated = gain_of_updates(before, after, memory)
         if rounding < abs(gained - updated) < np.inf:
@@ -216,7 +224,21 @@ def gain_of_updates(before: BatchState, after: BatchState, memory: Memory) -> fl
     assert place is not None
     assert move is not None
     entropy = after.objective.entropy - before.objective.entropy
-    return float((place.natural + move.natural) @ move.expected) + entropy
+    # local factors have not been updated since
+    n = n_natural(before.problem, before.natural) if before.problem.rows.apart.movable else None
+    return float((place.natural + move.natural)[:n] @ move.expected[:n]) + entropy
+
+
+def _with_locals(state: BatchState, place: Place, update: Place) -> tuple[Place, Place]:
+    """Return both places with the kept local factors, which the last pass over the rows has updated."""
+    found = last_update(state.problem.rows.apart.movable, state.warm, state.rows.weights)
+    if found is None:
+        return place, update
+    whole = (
+        Place(np.concatenate([own.natural, kept.natural]), np.concatenate([own.expected, kept.expected]))
+        for own, kept in zip((place, update), found, strict=True)
+    )
+    return next(whole), next(whole)
 
 
 def place_in(state: BatchState) -> Place | None:

@@ -41,6 +41,8 @@ class BlockWork:
     ----------
     state
         The same, with each factor from its inference on.
+    natural
+        Natural parameters of the local factors that are inferred given others.
     counted
         The statistics that count in the sums, zero where a repetition does not; known once all factors are inferred.
     rest
@@ -55,6 +57,7 @@ class BlockWork:
         self.coefficients = coefficients
         self.scratch = scratch
         self.state: LocalState = {} if state is None else dict(state)
+        self.natural: LocalState = {}
         self.counted: LocalState = {}
         self.rest: dict[FactorKey, Array] = {}
         self._tables: MutableMapping[FeatureTable, Array] = {} if rows.tables is None else rows.tables

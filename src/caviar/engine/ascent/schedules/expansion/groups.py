@@ -123,16 +123,17 @@ def _uses(stated: Any) -> Iterator[tuple[list[Any], bool]]:
     """Yield the nodes that are multiplied with each other in an argument, and whether they are of a dot product."""
     expression = stated.predictor if isinstance(stated, Link) else stated
     if isinstance(expression, Diagonal):
-        yield [_node(own) for own in expression.nodes], False
+        yield [node_of(own) for own in expression.nodes], False
     elif isinstance(expression, Predictor):
         for addend in expression.addends:
-            yield [_node(own) for own in addend.numbers], False
-            yield from (([_node(own) for own in pair], True) for pair in addend.dots)
+            yield [node_of(own) for own in addend.numbers], False
+            yield from (([node_of(own) for own in pair], True) for pair in addend.dots)
     else:
-        yield [_node(expression)], False
+        yield [node_of(expression)], False
 
 
-def _node(value: Any) -> Any:
+def node_of(value: Any) -> Any:
+    """Return the node of an operand, without its index."""
     return value.node if isinstance(value, Indexed | Part) else value
 
 
@@ -175,18 +176,18 @@ def _is_free_chain(problem: Problem, chain: LinearGaussianChain) -> bool:
     if chain.by_step or "inputs" in chain.slots or not isinstance(transition, MultivariateNormal):
         return False
     factors = [factor for factor in problem.factors if chain in factor.variables]
-    if not _is_hidden(problem, chain) or any(len(own.variables) > 1 for own in factors):
+    if not is_hidden(problem, chain) or any(len(own.variables) > 1 for own in factors):
         return False
     users = [own for own in problem.bound.nodes if isinstance(own, Variable) and transition in own.parents]
     if users != [chain] or transition in problem.point or transition not in problem.order:
         return False
-    return _is_hidden(problem, transition)
+    return is_hidden(problem, transition)
 
 
 def is_free(problem: Problem, variable: Variable) -> bool:
     """Whether a vector is hidden with all its repetitions, about zero, and alone in its factor."""
     mean = variable.slots.get("mean")
-    if not _is_hidden(problem, variable) or mean is None:
+    if not is_hidden(problem, variable) or mean is None:
         return False
     if not isinstance(mean.node, Constant) or np.any(problem.bound.values_of(mean.node)):
         return False
@@ -197,7 +198,7 @@ def is_free(problem: Problem, variable: Variable) -> bool:
     return variable in problem.order
 
 
-def _is_hidden(problem: Problem, variable: Variable) -> bool:
+def is_hidden(problem: Problem, variable: Variable) -> bool:
     """Whether nothing is known of a variable but its prior, and it is measured from no other point."""
     own = problem.bound.of(variable)
     if problem.bound.is_known(variable) or variable.members or problem.coordinates.of(variable) is not None:
