@@ -86,6 +86,7 @@ class Heterogeneity(Gamma):
     """
 
     is_brought = True
+    neutral = 1.0
 
     def __init__(self, answer: NegativeBinomial, size: Expression) -> None:
         self.answer = answer

@@ -76,9 +76,9 @@ class DerivedApart:
         others = [own for own in self._inferences.values() if own.factor.couples and not own.is_coupled]
         return [*self.coupled, *(own.factor for own in others)]
 
-    def best_labels(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
-        """Return labels that depend on each other, at the most probable combination of each row alone."""
-        return best_labels(list(self._inferences.values()), BlockWork(rows, coefficients, scratch))
+    def beginning(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
+        """Return where factors of rows alone begin, if not where the first update leads; see :func:`beginning`."""
+        return beginning(list(self._inferences.values()), BlockWork(rows, coefficients, scratch))
 
     def natural_of(
         self,
@@ -162,8 +162,8 @@ def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: b
     """Return the natural parameters of every local factor that is not known yet, and keep their statistics.
 
     The first sweep begins with factors of labels alone: beside sizes at their prior and large globals these would
-    exclude what a row has, and then tell the sizes nothing. Rows that are settled stay as they are; once half of a
-    block is, the sweeps go on with the others.
+    exclude what a row has, and then tell the sizes nothing. What begins neutral is the last. Rows that are settled stay
+    as they are; once half of a block is, the sweeps go on with the others.
 
     Parameters
     ----------
@@ -171,7 +171,6 @@ def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: b
         Whether local factors depend on each other, and are updated until they are settled.
     """
     unknown = [own for own in inferences if own.factor.key not in work.state]
-    work.state.update(best_labels(unknown, work))
     if not keeps_locals:
         natural: LocalState = {}
         for inference in unknown:
@@ -180,7 +179,8 @@ def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: b
             inference.factor.infer(expected)
             natural[inference.factor.key], work.state[inference.factor.key] = found, expected
         return natural
-    first = sorted(unknown, key=lambda own: len(own.factor.labels) != len(own.factor.variables))
+    work.state.update(beginning(unknown, work))
+    first = sorted(unknown, key=_place_in_first_sweep)
     natural, moves = _swept(first, work)
     part, own, where = work, natural, np.arange(work.rows.n_rows)
     for _ in range(COLD_SWEEPS - 1):
@@ -192,6 +192,12 @@ def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: b
         own, moves = _swept(unknown, part)
     _write(part, own, where, work, natural)
     return natural
+
+
+def _place_in_first_sweep(own: FactorOfRows) -> int:
+    if own.factor.neutral is not None:
+        return 2
+    return int(len(own.factor.labels) != len(own.factor.variables))
 
 
 def _swept(unknown: Sequence[FactorOfRows], work: BlockWork) -> tuple[LocalState, AnyArray]:
@@ -236,7 +242,22 @@ def _write(part: BlockWork, own: LocalState, where: AnyArray, work: BlockWork, n
         work.state[key][:, where] = part.state[key]
 
 
-def best_labels(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:
+def beginning(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:
+    """Return where some factors that depend on others begin: what multiplies counts at 1, labels at the best ones.
+
+    What multiplies the rate of a count would otherwise be told of the count before anything else, and explain it alone:
+    the labels beside it could tell nothing any more.
+    """
+    neutral = {
+        own.factor.key: np.repeat(own.factor.neutral[:, None], work.rows.n_rows, axis=1)
+        for own in unknown
+        if own.is_coupled and own.factor.neutral is not None
+    }
+    work.state.update(neutral)
+    return {**neutral, **_best_labels(unknown, work)}
+
+
+def _best_labels(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:
     """Return labels of a row that depend on each other, at their most probable combination; none where few do.
 
     Updates of one factor at a time could not correct two labels that are wrong together. A combination is scored by the

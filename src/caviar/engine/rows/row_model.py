@@ -32,8 +32,8 @@ class FactorsApart(Protocol):
         """The factors of rows alone that the next pass starts from: also those whose own parts depend on each other."""
         ...
 
-    def best_labels(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
-        """Return labels that depend on each other, at the most probable combination of each row alone."""
+    def beginning(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
+        """Return where factors of rows alone begin, if not where their first update leads."""
         ...
 
     def natural_of(

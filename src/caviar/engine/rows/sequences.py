@@ -183,6 +183,9 @@ class SequencesAtWork:
             return
         if not self.state:
             self._begin()
+            if self.state:
+                # what begins somewhere is updated after what begins nowhere
+                self._infer([chain for chain in self.model.chains if chain.key not in self.state])
         extrapolation = Extrapolation()
         swept: LocalState | None = None
         for left in reversed(range(self.model.most_sweeps)):
@@ -264,11 +267,11 @@ class SequencesAtWork:
         return natural
 
     def _begin(self) -> None:
-        """If rows have several labels, begin at the most probable ones of each row alone."""
+        """Begin with the best labels of each row alone, if rows have several, and with what multiplies counts at 1."""
 
         def tile(number: int) -> tuple[slice | AnyArray, LocalState]:
             places, own = self.tiles[number]
-            return places, self.model.apart.best_labels(own, self.coefficients, self._scratch)
+            return places, self.model.apart.beginning(own, self.coefficients, self._scratch)
 
         for places, labels in self._over(tile, len(self.tiles)):
             self._write(places, labels)
