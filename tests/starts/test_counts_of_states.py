@@ -31,7 +31,7 @@ def _model(size):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("is_known", [False, True], ids=["size learnt", "size known"])
 def test_states_of_counts_are_found(is_known, seed):
-    """What multiplies a rate would explain each count alone: fits ended 1.4 to 3.2 nats a step lower where sizes are learnt."""
+    """What multiplies a rate would explain each count alone: fits ended 1.4 to 3.2 nats a step lower."""
     states, counts = _drawn(np.random.default_rng(100 + seed))
     model = _model(4.0 if is_known else cv.Gamma("size", 1, 0.1, plates=COLUMN))
     found = model.fit({"y": counts}, seed=seed).local({"y": counts})["s"].probabilities.argmax(axis=-1)
