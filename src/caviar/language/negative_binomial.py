@@ -86,7 +86,6 @@ class Heterogeneity(Gamma):
     """
 
     is_brought = True
-    neutral = 1.0
 
     def __init__(self, answer: NegativeBinomial, size: Expression) -> None:
         self.answer = answer

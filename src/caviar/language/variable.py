@@ -67,9 +67,6 @@ class Variable(Stated):
     is_brought: ClassVar[bool] = False
     """Whether it belongs to another variable that brings it, and is stated by nobody."""
 
-    neutral: ClassVar[float | None] = None
-    """Its mean, whatever its parents are, where that changes nothing of what it multiplies; None of others."""
-
     takes_data: ClassVar[bool] = True
     """Whether it can be observed."""
 

@@ -43,18 +43,6 @@ class FamilyFactor(LocalFactor):
         (variable,) = self.variables
         return np.array([[0.0, 1.0]]) if variable.is_zero_or_one and self.n_rows == 1 else None
 
-    @property
-    def neutral(self) -> Array | None:
-        """Statistics (E,) of the mean of a number that multiplies others and has mean 1; None of other variables."""
-        (variable,) = self.variables
-        if variable.neutral is None:
-            return None
-        found = np.zeros((self.n_rows, 1))
-        statistics = variable.statistics_of(np.array(variable.neutral))
-        for name, value in zip(variable.family.statistics, statistics, strict=True):
-            self.view(found, StatisticKey(variable.name, name))[...] = value
-        return found[:, 0]
-
     def infer(self, natural: Array) -> Inferred:
         """Overwrite natural parameters by expected statistics."""
         starts = range(0, max(natural.shape[-1], 1), _ROWS_AT_ONCE)

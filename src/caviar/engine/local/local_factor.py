@@ -108,11 +108,6 @@ class LocalFactor(ABC):
         """Statistics (E, V) of each value of a label, or of a number 0 or 1, of a row; None for other factors."""
         return None
 
-    @property
-    def neutral(self) -> Array | None:
-        """Statistics (E,) of a value that leaves the other factors as they are without it; None where there is none."""
-        return None
-
     def view(self, values: Array, key: StatisticKey) -> Array:
         """Return one statistic of (E, B) values in its own shape, (shape..., B)."""
         return values[self.rows[key]].reshape(*self.shapes[key], -1)

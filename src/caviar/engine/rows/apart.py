@@ -76,9 +76,37 @@ class DerivedApart:
         others = [own for own in self._inferences.values() if own.factor.couples and not own.is_coupled]
         return [*self.coupled, *(own.factor for own in others)]
 
-    def beginning(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
-        """Return where factors of rows alone begin, if not where the first update leads; see :func:`beginning`."""
-        return beginning(list(self._inferences.values()), BlockWork(rows, coefficients, scratch))
+    def best_labels(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
+        """Return labels that depend on each other, at the most probable combination of each row alone."""
+        return best_labels(list(self._inferences.values()), BlockWork(rows, coefficients, scratch))
+
+    @property
+    def begins_with_states(self) -> bool:
+        """Whether the states of the only chain can begin before what depends on them: see :meth:`said_first`."""
+        chains = [stage for stage in self.stages if isinstance(stage, ChainFactor)]
+        if len(chains) != 1 or chains[0].values is None or len(chains[0].values) > _MOST_COMBINATIONS:
+            return False
+        return bool(self.coupled) and not any(own.couples for own in self.coupled)
+
+    def said_first(
+        self, chain: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Workspace
+    ) -> Array:
+        """Return what rows say of the states of a chain, (K, B), with what depends on these integrated out.
+
+        Without the state that it depends on, a hidden value of a row would be told half of what the row has, and
+        explain it alone: the states could tell nothing any more.
+        """
+        work = BlockWork(rows, coefficients, scratch)
+        natural = self._inferences[chain.key].natural(work).copy()
+        assert chain.values is not None
+        for state, value in enumerate(chain.values.T):
+            for own in (self._inferences[factor.key] for factor in self.coupled):
+                work.state = {chain.key: np.repeat(value[:, None], rows.n_rows, axis=1)}
+                found = own.factor.infer(own.natural(work).copy()).log_partition
+                seen = own.factor.seen(rows.columns)
+                counted = found if seen is None else np.where(seen, found, 0.0)
+                natural[state] += counted.reshape(-1, rows.n_rows).sum(axis=0)
+        return natural
 
     def natural_of(
         self,
@@ -162,8 +190,8 @@ def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: b
     """Return the natural parameters of every local factor that is not known yet, and keep their statistics.
 
     The first sweep begins with factors of labels alone: beside sizes at their prior and large globals these would
-    exclude what a row has, and then tell the sizes nothing. What begins neutral is the last. Rows that are settled stay
-    as they are; once half of a block is, the sweeps go on with the others.
+    exclude what a row has, and then tell the sizes nothing. Rows that are settled stay as they are; once half of a
+    block is, the sweeps go on with the others.
 
     Parameters
     ----------
@@ -171,6 +199,7 @@ def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: b
         Whether local factors depend on each other, and are updated until they are settled.
     """
     unknown = [own for own in inferences if own.factor.key not in work.state]
+    work.state.update(best_labels(unknown, work))
     if not keeps_locals:
         natural: LocalState = {}
         for inference in unknown:
@@ -179,8 +208,7 @@ def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: b
             inference.factor.infer(expected)
             natural[inference.factor.key], work.state[inference.factor.key] = found, expected
         return natural
-    work.state.update(beginning(unknown, work))
-    first = sorted(unknown, key=_place_in_first_sweep)
+    first = sorted(unknown, key=lambda own: len(own.factor.labels) != len(own.factor.variables))
     natural, moves = _swept(first, work)
     part, own, where = work, natural, np.arange(work.rows.n_rows)
     for _ in range(COLD_SWEEPS - 1):
@@ -192,12 +220,6 @@ def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: b
         own, moves = _swept(unknown, part)
     _write(part, own, where, work, natural)
     return natural
-
-
-def _place_in_first_sweep(own: FactorOfRows) -> int:
-    if own.factor.neutral is not None:
-        return 2
-    return int(len(own.factor.labels) != len(own.factor.variables))
 
 
 def _swept(unknown: Sequence[FactorOfRows], work: BlockWork) -> tuple[LocalState, AnyArray]:
@@ -242,22 +264,7 @@ def _write(part: BlockWork, own: LocalState, where: AnyArray, work: BlockWork, n
         work.state[key][:, where] = part.state[key]
 
 
-def beginning(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:
-    """Return where some factors that depend on others begin: what multiplies counts at 1, labels at the best ones.
-
-    What multiplies the rate of a count would otherwise be told of the count before anything else, and explain it alone:
-    the labels beside it could tell nothing any more.
-    """
-    neutral = {
-        own.factor.key: np.repeat(own.factor.neutral[:, None], work.rows.n_rows, axis=1)
-        for own in unknown
-        if own.is_coupled and own.factor.neutral is not None
-    }
-    work.state.update(neutral)
-    return {**neutral, **_best_labels(unknown, work)}
-
-
-def _best_labels(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:
+def best_labels(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:
     """Return labels of a row that depend on each other, at their most probable combination; none where few do.
 
     Updates of one factor at a time could not correct two labels that are wrong together. A combination is scored by the

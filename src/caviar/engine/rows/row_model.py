@@ -32,8 +32,19 @@ class FactorsApart(Protocol):
         """The factors of rows alone that the next pass starts from: also those whose own parts depend on each other."""
         ...
 
-    def beginning(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
-        """Return where factors of rows alone begin, if not where their first update leads."""
+    def best_labels(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
+        """Return labels that depend on each other, at the most probable combination of each row alone."""
+        ...
+
+    @property
+    def begins_with_states(self) -> bool:
+        """Whether the states of the only chain can begin before what depends on them."""
+        ...
+
+    def said_first(
+        self, chain: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Workspace
+    ) -> Array:
+        """Return what rows say of the states of a chain, (K, B), with what depends on these integrated out."""
         ...
 
     def natural_of(

@@ -183,9 +183,6 @@ class SequencesAtWork:
             return
         if not self.state:
             self._begin()
-            if self.state:
-                # what begins somewhere is updated after what begins nowhere
-                self._infer([chain for chain in self.model.chains if chain.key not in self.state])
         extrapolation = Extrapolation()
         swept: LocalState | None = None
         for left in reversed(range(self.model.most_sweeps)):
@@ -254,27 +251,45 @@ class SequencesAtWork:
 
     def natural_of(self, chain: ChainFactor) -> Array:
         """Return the messages from the rows to the states of a chain, given the other factors, (E, B), in scratch."""
+        apart = self.model.apart
+
+        def said(places: slice | AnyArray, own: Rows) -> Array:
+            return apart.natural_of(chain, own, self.coefficients, self._scratch, self.state_at(places))
+
+        return self._natural(chain, said)
+
+    def _natural(self, chain: ChainFactor, said: Callable[[slice | AnyArray, Rows], Array]) -> Array:
+        """Return what each tile says of the states of a chain, (E, B), in scratch."""
         natural = self._scratch.array((chain, "sequences"), (chain.n_rows, self.rows.n_rows))
 
         def tile(number: int) -> None:
             places, own = self.tiles[number]
-            state = self.state_at(places)
-            natural[:, places] = self.model.apart.natural_of(
-                chain, own, self.coefficients, self._scratch, state
-            )
+            natural[:, places] = said(places, own)
 
         self._each(tile)
         return natural
 
     def _begin(self) -> None:
-        """Begin with the best labels of each row alone, if rows have several, and with what multiplies counts at 1."""
+        """Begin at the best labels of each row alone, if rows have several; else at the states, if they can."""
 
         def tile(number: int) -> tuple[slice | AnyArray, LocalState]:
             places, own = self.tiles[number]
-            return places, self.model.apart.beginning(own, self.coefficients, self._scratch)
+            return places, self.model.apart.best_labels(own, self.coefficients, self._scratch)
 
         for places, labels in self._over(tile, len(self.tiles)):
             self._write(places, labels)
+        if not self.state and self.model.apart.begins_with_states:
+            self._begin_with_states()
+
+    def _begin_with_states(self) -> None:
+        """Begin at the states of the only chain, as if what depends on them were integrated out; the others follow."""
+        apart, (chain,) = self.model.apart, self.model.chains
+
+        def said(places: slice | AnyArray, own: Rows) -> Array:
+            return apart.said_first(chain, own, self.coefficients, self._scratch)
+
+        self._infer_chain_from(chain, self._natural(chain, said))
+        self._infer([stage for stage in apart.stages if not isinstance(stage, ChainFactor)])
 
     def _infer(self, stages: Sequence[ChainFactor | Sequence[LocalFactor]]) -> None:
         """Bring the factors of each stage to their optimum, given all others."""
@@ -303,6 +318,9 @@ class SequencesAtWork:
             self.state[key][:, places] = values
 
     def _infer_chain(self, chain: ChainFactor) -> None:
+        self._infer_chain_from(chain, self.natural_of(chain))
+
+    def _infer_chain_from(self, chain: ChainFactor, natural: Array) -> None:
         rows, coefficients = self.rows, self.coefficients
         counted, steps = steps_of_block(chain, rows), known_of_block(chain, rows)
         shape = chain.n_rows, rows.n_rows
@@ -310,7 +328,7 @@ class SequencesAtWork:
             self.sums |= chain.sums_of_none()
             self.state[chain.key], self.entropies[chain.key] = np.zeros(shape), 0.0
             return
-        natural, steps = self.natural_of(chain), steps.at(counted)
+        steps = steps.at(counted)
         try:
             smoothing = chain.smoothing(natural[:, counted], steps, coefficients.parts, self._scratch)
         except ImpossiblePathError as error:

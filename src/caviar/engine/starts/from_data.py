@@ -37,12 +37,10 @@ from .factors.prior import Start, prior_start
 from .guesses.basis import Basis, Guess, Several, by_themselves
 from .guesses.by_chance import alike, at_random, without_labels
 from .guesses.clusterwise import by_regression
-from .guesses.in_cells import in_cells
-from .guesses.of_columns import in_columns
+from .guesses.in_cells import in_cells, in_columns
 from .guesses.of_groups import in_blocks, in_groups
 from .guesses.of_states import by_neighbours, in_time
 from .guesses.partitioned import are_clear, in_clusters, in_fewer_clusters
-from .own_tables import with_own_tables_chosen
 from .products.effects import learnt_precisions
 from .race import Begun, best_of
 from .regroup import regrouping_of
@@ -131,7 +129,7 @@ def data_start(
     behind = _BEHIND if basis.is_plain and not problem.bound.gathered("entries") else np.inf
     starts = tried(basis, list(_starts(basis, raced)))
     begun = exchanged(basis, best_of(starts, basis, behind))
-    begun = with_own_tables_chosen(basis, with_cells_moved(basis, begun))
+    begun = with_cells_moved(basis, begun)
     return _counted(basis, begun if regrouping is None else regrouping.regrouped(begun))
 
 
