@@ -229,8 +229,7 @@ def _starts(basis: Basis, guesses: Sequence[Guess]) -> Iterator[Callable[[], Sta
     """
     for number, guess in enumerate(guesses):
         rates = [] if number else list(with_rates(basis))
-        if not rates or basis.gates:
-            # a draw ends lower than guessed rates unless labels say more
+        if not any(own.replaces_draw for own in rates):
             yield partial(_start, basis, guess)
         others: tuple[Basis, ...] = ()
         if number < _SCORED:
