@@ -128,16 +128,21 @@ def _arranged(basis: Basis, gates: Sequence[Gate], clusters: AnyArray) -> Guess:
     sizes = tuple(gate.size for gate in gates)
 
     def score(cells: AnyArray) -> float:
-        try:
-            return objective(from_labels(basis, _placed(basis, gates, clusters, cells)))
-        except ImproperError:
-            return -np.inf
+        return _score(basis, _placed(basis, gates, clusters, cells))
 
     if factorial(prod(sizes)) <= _EVERY * prod(map(factorial, sizes)):
         best = max(_distinct(sizes), key=score)
         return _placed(basis, gates, clusters, best)
     ends = [_exchanged(basis.rng.permutation(prod(sizes)), score, basis.rng) for _ in range(_BEGINNINGS)]
     return _placed(basis, gates, clusters, max(ends, key=lambda end: end[0])[1])
+
+
+def _score(basis: Basis, guess: Guess) -> float:
+    """Return the objective of labels, the globals after their updates; minus infinity where that is no fit."""
+    try:
+        return objective(from_labels(basis, guess))
+    except ImproperError:
+        return -np.inf
 
 
 def _distinct(sizes: tuple[int, ...]) -> Iterator[AnyArray]:
@@ -189,7 +194,7 @@ def in_columns(basis: Basis) -> Iterator[Guess]:
 def in_best_columns(basis: Basis, gate: Gate, labels: Guess) -> Guess:
     """Return labels in which each column has the category that is best beside the other columns' as they are."""
     own = labels[gate.variable]
-    now, best = objective(from_labels(basis, labels)), own.copy()
+    now, best = _score(basis, labels), own.copy()
     for place in np.ndindex(own.shape):
         highest = now
         for category in range(gate.size):
@@ -197,7 +202,7 @@ def in_best_columns(basis: Basis, gate: Gate, labels: Guess) -> Guess:
                 continue
             moved = own.copy()
             moved[place] = category
-            reached = objective(from_labels(basis, {**labels, gate.variable: moved}))
+            reached = _score(basis, {**labels, gate.variable: moved})
             if reached > highest:
                 best[place], highest = category, reached
     return {**labels, gate.variable: gate.known(basis.problem, best)}
