@@ -1,5 +1,7 @@
 """Ordinal probit: the bound at known thresholds, its numeric maximum at unknown ones, and quadrature."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -133,6 +135,34 @@ def test_groups_weights_and_missing_answers():
 
 def level_of(posterior, group):
     return posterior["level"].mean[group]
+
+
+@pytest.mark.parametrize("n_labels", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_thresholds_of_answers_that_labels_choose(n_labels):
+    """No other thresholds have a higher ELBO: utilities count with the probabilities of their labels."""
+    item, kinds = cv.Plate("item", 4), [cv.Plate(f"kind {place}", 2) for place in range(n_labels)]
+    rng = np.random.default_rng(3)
+    levels = 1.5 * rng.normal(size=(n_labels, 2, 4))
+    utility = sum(own[rng.integers(2, size=80)] for own in levels) + rng.normal(size=(80, 4))
+    data = {"y": np.searchsorted([-1.0, 0.3, 1.5], utility)}
+
+    def fitted(thresholds, **arguments):
+        chosen = [
+            cv.Normal(f"level {place}", 0.0, 0.5, plates=(kind, item))[
+                cv.Categorical(f"z {place}", [0.4, 0.6], plates=OBS)
+            ]
+            for place, kind in enumerate(kinds)
+        ]
+        predictor = sum(chosen[1:], start=chosen[0])
+        leaf = cv.Categorical("y", cv.ordered(predictor, thresholds), plates=(OBS, item))
+        return cv.Model(leaf).fit(data, seed=0, tol=1e-9, **arguments)
+
+    posterior = fitted(cv.Thresholds("cut", 3))
+    start = {name: posterior[name] for name in posterior if name != "cut"}
+    for place, by in itertools.product(range(3), (-0.05, 0.05)):
+        moved = posterior["cut"].mean.copy()
+        moved[place] += by
+        assert fitted(moved, init=start).elbo < posterior.elbo - 1e-6
 
 
 @pytest.mark.slow

@@ -259,12 +259,16 @@ class SwitchedFactor(LocalFactor):
             view[...] = self.over(moved, view) * mean + self.over(probabilities, view) * own
         return found
 
-    def distributions(self, natural: Array) -> dict[Variable, Any]:
-        """Return the Categorical of each label of each row, and each gated variable given the labels."""
+    def shares(self, natural: Array) -> Array:
+        """Return the probabilities of the combinations of labels, (K, ..., B)."""
         work = natural.copy()
         self.gathered(work)
         softmax_inplace(self.choices(work))
-        return self.distributions_given(self.table(work), natural)
+        return self.table(work)
+
+    def distributions(self, natural: Array) -> dict[Variable, Any]:
+        """Return the Categorical of each label of each row, and each gated variable given the labels."""
+        return self.distributions_given(self.shares(natural), natural)
 
     def distributions_given(self, table: Array, natural: Array) -> dict[Variable, Any]:
         """Return the same from the probabilities of the combinations of labels, (K, ..., B)."""

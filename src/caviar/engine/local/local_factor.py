@@ -117,6 +117,18 @@ class LocalFactor(ABC):
         view = self.view(natural, StatisticKey(variable.name, statistic))
         return view if len(variable.letters[statistic]) < 2 else symmetric(view)
 
+    def shares(self, natural: Array) -> Array | None:
+        """Return how probable each combination of labels is whose distributions the others have, (K, ..., B).
+
+        None if the others have one distribution.
+
+        Parameters
+        ----------
+        natural
+            Natural parameters (E, B).
+        """
+        return None
+
     def restrict(
         self, natural: Array, columns: Mapping[ColumnKey, AnyArray], zeros: Array | None = None
     ) -> None:

@@ -105,6 +105,34 @@ class DerivedApart:
         """Return labels that depend on each other, at the most probable combination of each row alone."""
         return best_labels(list(self._inferences.values()), BlockWork(rows, coefficients, scratch))
 
+    @property
+    def begins_with_states(self) -> bool:
+        """Whether the states of the only chain can begin before what depends on them: see :meth:`said_first`."""
+        chains = [stage for stage in self.stages if isinstance(stage, ChainFactor)]
+        if len(chains) != 1 or chains[0].values is None or len(chains[0].values) > _MOST_COMBINATIONS:
+            return False
+        return bool(self.coupled) and not any(own.couples for own in self.coupled)
+
+    def said_first(
+        self, chain: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Workspace
+    ) -> Array:
+        """Return what rows say of the states of a chain, (K, B), with what depends on these integrated out.
+
+        Without the state that it depends on, a hidden value of a row would be told half of what the row has, and
+        explain it alone: the states could tell nothing any more.
+        """
+        work = BlockWork(rows, coefficients, scratch)
+        natural = self._inferences[chain.key].natural(work).copy()
+        assert chain.values is not None
+        for state, value in enumerate(chain.values.T):
+            for own in (self._inferences[factor.key] for factor in self.coupled):
+                work.state = {chain.key: np.repeat(value[:, None], rows.n_rows, axis=1)}
+                found = own.factor.infer(own.natural(work).copy()).log_partition
+                seen = own.factor.seen(rows.columns)
+                counted = found if seen is None else np.where(seen, found, 0.0)
+                natural[state] += counted.reshape(-1, rows.n_rows).sum(axis=0)
+        return natural
+
     def natural_of(
         self,
         factor: LocalFactor,

@@ -41,6 +41,17 @@ class FactorsApart(Protocol):
         """Return labels that depend on each other, at the most probable combination of each row alone."""
         ...
 
+    @property
+    def begins_with_states(self) -> bool:
+        """Whether the states of the only chain can begin before what depends on them."""
+        ...
+
+    def said_first(
+        self, chain: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Workspace
+    ) -> Array:
+        """Return what rows say of the states of a chain, (K, B), with what depends on these integrated out."""
+        ...
+
     def natural_of(
         self,
         factor: LocalFactor,

@@ -251,20 +251,26 @@ class SequencesAtWork:
 
     def natural_of(self, chain: ChainFactor) -> Array:
         """Return the messages from the rows to the states of a chain, given the other factors, (E, B), in scratch."""
+        apart = self.model.apart
+
+        def said(places: slice | AnyArray, own: Rows) -> Array:
+            return apart.natural_of(chain, own, self.coefficients, self._scratch, self.state_at(places))
+
+        return self._natural(chain, said)
+
+    def _natural(self, chain: ChainFactor, said: Callable[[slice | AnyArray, Rows], Array]) -> Array:
+        """Return what each tile says of the states of a chain, (E, B), in scratch."""
         natural = self._scratch.array((chain, "sequences"), (chain.n_rows, self.rows.n_rows))
 
         def tile(number: int) -> None:
             places, own = self.tiles[number]
-            state = self.state_at(places)
-            natural[:, places] = self.model.apart.natural_of(
-                chain, own, self.coefficients, self._scratch, state
-            )
+            natural[:, places] = said(places, own)
 
         self._each(tile)
         return natural
 
     def _begin(self) -> None:
-        """If rows have several labels, begin at the most probable ones of each row alone."""
+        """Begin at the best labels of each row alone, if rows have several; else at the states, if they can."""
 
         def tile(number: int) -> tuple[slice | AnyArray, LocalState]:
             places, own = self.tiles[number]
@@ -272,6 +278,18 @@ class SequencesAtWork:
 
         for places, labels in self._over(tile, len(self.tiles)):
             self._write(places, labels)
+        if not self.state and self.model.apart.begins_with_states:
+            self._begin_with_states()
+
+    def _begin_with_states(self) -> None:
+        """Begin at the states of the only chain, as if what depends on them were integrated out; the others follow."""
+        apart, (chain,) = self.model.apart, self.model.chains
+
+        def said(places: slice | AnyArray, own: Rows) -> Array:
+            return apart.said_first(chain, own, self.coefficients, self._scratch)
+
+        self._infer_chain_from(chain, self._natural(chain, said))
+        self._infer([stage for stage in apart.stages if not isinstance(stage, ChainFactor)])
 
     def _infer(self, stages: Sequence[ChainFactor | Sequence[LocalFactor]]) -> None:
         """Bring the factors of each stage to their optimum, given all others."""
@@ -300,6 +318,9 @@ class SequencesAtWork:
             self.state[key][:, places] = values
 
     def _infer_chain(self, chain: ChainFactor) -> None:
+        self._infer_chain_from(chain, self.natural_of(chain))
+
+    def _infer_chain_from(self, chain: ChainFactor, natural: Array) -> None:
         rows, coefficients = self.rows, self.coefficients
         counted, steps = steps_of_block(chain, rows), known_of_block(chain, rows)
         shape = chain.n_rows, rows.n_rows
@@ -307,7 +328,7 @@ class SequencesAtWork:
             self.sums |= chain.sums_of_none()
             self.state[chain.key], self.entropies[chain.key] = np.zeros(shape), 0.0
             return
-        natural, steps = self.natural_of(chain), steps.at(counted)
+        steps = steps.at(counted)
         try:
             smoothing = chain.smoothing(natural[:, counted], steps, coefficients.parts, self._scratch)
         except ImpossiblePathError as error:

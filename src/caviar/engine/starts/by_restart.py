@@ -1,11 +1,11 @@
 """Random starts: those after the first, which may end at other optima.
 
 The first start is the winner of a race between good guesses. It would win it again and again, so the others are fewer
-guesses of the same kinds from other seeds: small clusters merged, k-means, regressions. With every other restart a
-guess of chance runs beside: random labels, seeds, fewer clusters than components, neighbours in time. Guesses of
-chance alone end far below where components are many, and guesses from clusters alone end alike where these are plain.
-Of ordinary mixtures with points in the place of all globals there are more: a likelihood has so many local optima that
-k-means of as many restarts ends higher than one guess each.
+guesses of the same kinds from other seeds: small clusters merged, k-means, regressions, blocks, labels of columns. With
+every other restart a guess of chance runs beside: random labels, seeds, fewer clusters than components, neighbours in
+time. Guesses of chance alone end far below where components are many, and guesses from clusters alone end alike where
+these are plain. Of ordinary mixtures with points in the place of all globals there are more: a likelihood has so many
+local optima that k-means of as many restarts ends higher than one guess each.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from .components.gates import Gate
 from .factors.prior import prior_point
 from .guesses.basis import Basis, Guess, Several
 from .guesses.clusterwise import by_regression
+from .guesses.in_cells import in_columns
+from .guesses.of_groups import in_blocks
 from .guesses.of_states import neighbouring
 from .guesses.points import Cloud
 from .race import Begun, best_of
@@ -87,7 +89,8 @@ def chance_start(
     if outer_variables(problem.bound.nodes, problem.order):
         return Begun(settled(*start_from(basis, guesses[-1]), row_map))
     rates = list(with_rates(basis, n_draws=_DRAWS_OF_RATES))
-    starts = [] if rates and not basis.gates else [partial(start_from, basis, guess) for guess in guesses]
+    are_drawn = not any(own.replaces_draw for own in rates)
+    starts = [partial(start_from, basis, guess) for guess in guesses] if are_drawn else []
     # hidden numbers 0 or 1 are guessed anew: what is drawn for them differs from restart to restart
     others = (*rates, *with_indicators(basis))
     starts += [partial(start_from, other, dict(guesses[0])) for other in others]
@@ -126,8 +129,8 @@ def _guesses(basis: Basis, number: int) -> list[Guess]:
         for place, way in enumerate(ways)
     ]
     # what is drawn for them differs from restart to restart
-    regressions = list(by_regression(basis))
-    return [*found, regressions[(number - 1) % len(regressions)]] if regressions else found
+    several = (list(guessed(basis)) for guessed in (by_regression, in_blocks, in_columns))
+    return [*found, *(own[(number - 1) % len(own)] for own in several if own)]
 
 
 def _labels(basis: Basis, gate: Gate, way: _Way, turn: int) -> AnyArray:

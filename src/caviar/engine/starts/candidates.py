@@ -82,13 +82,13 @@ def with_scores(basis: Basis, guess: Guess) -> Iterator[Basis]:
 def with_rates(basis: Basis, **draws: int) -> Iterator[Basis]:
     """Yield a basis in which Gammas that are multiplied in rates are guessed; none where there are none.
 
-    Those of the rows follow from the others.
+    Those of the rows follow from the others. A draw ends lower, unless labels say more.
     """
     found = rates_of(Setting(basis.problem, basis.sample, {}), basis.rng, **draws)
     order = basis.problem.order
     held = {own: basis.problem.with_known(own, factor) for own, factor in found.items() if own in order}
     if held:
-        yield replace(basis, held=held, follows=True)
+        yield replace(basis, held=held, follows=True, replaces_draw=not basis.gates)
 
 
 def with_indicators(basis: Basis) -> Iterator[Basis]:

@@ -4,6 +4,10 @@ Two labels in one sum or product hold each other in place: rows with a wrong com
 labels where they are. The same is true of a label and known groups that choose from one table: the clusters of a group
 may have each other's names. No update of a single label corrects that, and few guesses have every combination right. So
 all rows of a combination change places with those of another, or join them.
+
+A column that has parameters of each cluster, or those of all rows, by a label of its own, is held by whichever it
+began with: what the label does not choose stays at its prior. So the label of each column is changed, the parameters
+following, and all changes that raise the objective are made at once.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from .exchange import labels_of
 from .guesses.assignment import objective
 from .guesses.basis import Basis, Guess
 from .guesses.from_labels import from_labels
+from .guesses.in_cells import choosing_of_their_own, in_best_columns
 from .guesses.points import leaves_below
 from .moves import better, settled
 from .race import Begun
@@ -37,6 +42,9 @@ _MOST_NUMBERS = 200_000
 _MOST_MOVES = 150
 """Largest number of moves in a round; if there are more, some are drawn."""
 
+_ROUNDS_OF_COLUMNS = 4
+"""Times that the labels of all columns are changed: those of the rows follow them."""
+
 _TRIED = 12
 """Moves that are tried in the model in a round: those whose labels have the highest objective."""
 
@@ -46,6 +54,8 @@ def with_cells_moved(basis: Basis, begun: Begun) -> Begun:
 
     Maximum-likelihood fits try none, because a component of few rows may raise a likelihood without bound.
     """
+    for gate in choosing_of_their_own(basis):
+        begun = _with_best_columns(basis, gate, begun)
     of_rows = [gate for gate in basis.gates if _is_of_rows(basis, gate)]
     shared = [gate for gate in of_rows if gate in basis.shared]
     among = [(gate, known) for gate in of_rows for known in _known_beside(basis, gate)]
@@ -124,3 +134,22 @@ def _within_groups(gate: Gate, groups: AnyArray, labels: Guess) -> Iterator[Gues
             places = np.arange(gate.size)
             places[[a, b]] = b, a
             yield {**labels, gate.variable: np.where(groups == group, places[own], own)}
+
+
+def _with_best_columns(basis: Basis, gate: Gate, begun: Begun) -> Begun:
+    """Return the start of a fit, or one with other labels of columns if that leads higher."""
+    for _ in range(_ROUNDS_OF_COLUMNS):
+        begun, elbo = settled(basis, begun)
+        try:
+            labels = labels_of(basis, begun.start)
+            changed = in_best_columns(basis, gate, labels)
+        except ImproperError:
+            # the first pass over all rows says what is wrong with them
+            return begun
+        if np.array_equal(changed[gate.variable], labels[gate.variable]):
+            return begun
+        found = better(basis, elbo, [partial(start_from, basis, changed)])
+        if found is None:
+            return begun
+        begun = found
+    return begun

@@ -37,7 +37,7 @@ from .factors.prior import Start, prior_start
 from .guesses.basis import Basis, Guess, Several, by_themselves
 from .guesses.by_chance import alike, at_random, without_labels
 from .guesses.clusterwise import by_regression
-from .guesses.in_cells import in_cells
+from .guesses.in_cells import in_cells, in_columns
 from .guesses.of_groups import in_blocks, in_groups
 from .guesses.of_states import by_neighbours, in_time
 from .guesses.partitioned import are_clear, in_clusters, in_fewer_clusters
@@ -60,6 +60,7 @@ PRIOR: Guess = MappingProxyType({})
 
 GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
     in_clusters,
+    in_columns,
     in_blocks,
     by_regression,
     by_products,
@@ -228,8 +229,7 @@ def _starts(basis: Basis, guesses: Sequence[Guess]) -> Iterator[Callable[[], Sta
     """
     for number, guess in enumerate(guesses):
         rates = [] if number else list(with_rates(basis))
-        if not rates or basis.gates:
-            # a draw ends lower than guessed rates unless labels say more
+        if not any(own.replaces_draw for own in rates):
             yield partial(_start, basis, guess)
         others: tuple[Basis, ...] = ()
         if number < _SCORED:

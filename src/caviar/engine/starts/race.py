@@ -82,6 +82,9 @@ _STRETCH = 6
 _AHEAD = 20
 """Iterations like the last few by which a start may yet rise, at least, before it counts as one that will not."""
 
+_FARTHEST = 60
+"""Moves like the last one by which a start may yet rise, at most, whose moves do not become smaller."""
+
 _MAY_RISE = 0.03
 """Nats per value that an unsettled start may still rise, even if it is slow: it may be on a plateau. None where passes
 are dear."""
@@ -215,7 +218,7 @@ class Race:
             if len(left) == 1 or all(_has_settled(state) for _, state in left):
                 break
             ran = self._round(left, max(fewest, budget // len(left) if ample else 0), ample, runs)
-            left = ran[: (len(ran) + 1) // 2] or left[:1]
+            left = self._promising(ran, ample) or left[:1]
         return left[0] if runs is None else runs.reached(left[0])
 
     def _runs(self, left: Sequence[Runner]) -> Runs | None:
@@ -287,6 +290,17 @@ class Race:
                 break
         return left
 
+    def _promising(self, ran: list[Runner], ample: bool) -> list[Runner]:
+        """Return half of some starts: the best one, and those that lead the farthest as they rise now.
+
+        Others may rest sooner, and lower: one that rises steadily is still below them. Where passes are dear it is the
+        better half.
+        """
+        others = ran[1:]
+        if ample:
+            others = sorted(others, key=lambda one: -self._rounded(one[1], _prospect(one[1])))
+        return [*ran[:1], *others[: (len(ran) - 1) // 2]]
+
     def _may_win(self, state: BatchState, best: float, ample: bool) -> bool:
         """Whether a start may come to the best objective so far."""
         missing = best - state.trace[-1]
@@ -296,16 +310,22 @@ class Race:
             return True
         lately = state.trace[-_LATELY:]
         gain = (lately[-1] - lately[0]) / max(len(lately) - 1, 1)
-        return missing <= max(_AHEAD * gain, _MAY_RISE * self.n_values * ample)
+        return missing <= max(_AHEAD * gain, ample * max(_prospect(state), _MAY_RISE * self.n_values))
 
     def _budget(self, state: BatchState) -> int:
         """Return the passes that the starts of a round may share."""
         return int(min(_MOST_PASSES, _NUMBERS / max(self.sample.n_rows * _n_parameters(state), 1)))
 
-    def _rounded(self, state: BatchState) -> float:
-        """Return the objective without the digits that rounding changes, as many in all units of the data."""
+    def _rounded(self, state: BatchState, risen: float = 0.0) -> float:
+        """Return the objective without the digits that rounding changes, as many in all units of the data.
+
+        Parameters
+        ----------
+        risen
+            By how much it is raised before.
+        """
         step = _ALIKE * self._weight
-        return float(np.round(state.trace[-1] / step)) * step
+        return float(np.round((state.trace[-1] + risen) / step)) * step
 
     @property
     def _weight(self) -> float:
@@ -368,6 +388,16 @@ class Runs:
             return runner
         end = self._climb.reached(place, self._race.row_map)
         return start, state if end is None else replace(end, status=state.status)
+
+
+def _prospect(state: BatchState) -> float:
+    """Return the nats by which a start yet rises, if each move is smaller than the one before as the last ones were."""
+    moves = np.diff(state.trace[-_LATELY:])
+    if _has_settled(state) or len(moves) < 2 or (moves <= 0).any():
+        return 0.0
+    ratio = float(moves[-1] / moves[0]) ** (1 / (len(moves) - 1))
+    ahead = min(ratio / (1 - ratio), _FARTHEST) if ratio < 1 else _FARTHEST
+    return float(moves[-1]) * ahead
 
 
 def _n_parameters(state: BatchState) -> int:

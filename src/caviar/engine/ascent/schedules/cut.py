@@ -106,21 +106,28 @@ def _utilities(problem: Problem, thresholds: Variable) -> list[tuple[LocalFactor
 def _records(
     state: AscentState, factor: LocalFactor, utility: Variable, cuts: Array
 ) -> tuple[Array, AnyArray, Array]:
-    """Return the mean of each utility, its category, and its weight; those without an answer are left out."""
+    """Return the mean of each utility, its category, and its weight; those without an answer are left out.
+
+    A utility that labels choose has a mean for each of them, which weighs as much as the label is probable.
+    """
     coefficients = state.problem.rows.coefficients(state.arrays)
     means, places, weights = [], [], []
     for rows, natural in state.rows.by_block(coefficients):
         linear, quadratic, upper = (
-            factor.own(natural[factor.key], utility, name).reshape(-1, rows.n_rows)
-            for name in ("x", "xx", "upper")
+            factor.own(natural[factor.key], utility, name) for name in ("x", "xx", "upper")
         )
         each = np.ones(rows.n_rows) if rows.weights is None else rows.weights
-        seen = np.broadcast_to((quadratic < 0) & (each > 0), linear.shape)
+        shares = factor.shares(natural[factor.key])
+        if shares is not None:
+            shape = shares.shape[:-1] + (1,) * (linear.ndim - shares.ndim)
+            each = (each * shares).reshape(*shape, rows.n_rows)
+        each = np.broadcast_to(each, linear.shape)
+        seen = (quadratic < 0) & (each > 0)
         ends = np.concatenate([cuts, [np.abs(upper).max(initial=1.0)]])
         place = np.abs(upper[..., None] - ends).argmin(axis=-1)
         means.append((linear / np.where(seen, -2.0 * quadratic, 1.0))[seen])
         places.append(place[seen])
-        weights.append(np.broadcast_to(each, linear.shape)[seen])
+        weights.append(each[seen])
     return np.concatenate(means), np.concatenate(places), np.concatenate(weights)
 
 

@@ -94,6 +94,8 @@ class Basis:
         Globals that are guessed, and held while the others are updated first.
     follows
         Whether what is drawn beside guessed labels follows from them, before they are let go.
+    replaces_draw
+        Whether a start from it takes the place of one in which the same is drawn, which ends lower.
     has_told_axes
         Whether priors tell the axes of a product of globals.
     passes
@@ -110,6 +112,7 @@ class Basis:
     points: Mapping[Variable, Array] = field(default_factory=dict)
     held: Mapping[Variable, Any] = field(default_factory=dict)
     follows: bool = False
+    replaces_draw: bool = False
     has_told_axes: bool = False
     passes: Passes = field(default_factory=Passes)
 

@@ -2,12 +2,16 @@
 
 Which cluster is in which cell matters to the probabilities of the labels, and to the steps of a chain, whose states
 then follow each other as they should.
+
+A label of columns, or of groups, may choose among parameters of its own column: those of each cluster, or those of all
+rows. Random labels of columns leave clusters too few columns to be told apart by, and what a column does not choose
+stays at its prior. So columns have the labels that are best beside clusters of the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations, permutations
+from itertools import combinations, islice, permutations
 from math import factorial, prod
 
 import numpy as np
@@ -20,6 +24,7 @@ from ..components.gates import Gate
 from .assignment import objective
 from .basis import Basis, Guess
 from .from_labels import from_labels
+from .partitioned import in_clusters
 
 _CLUSTERINGS = 3
 """Clusterings of the values, whose clusters are arranged each."""
@@ -35,6 +40,12 @@ _MOST_CELLS = 32
 
 _MOST_NUMBERS = 200_000
 """Largest product of the number of rows and the size of the globals for which arrangements are compared."""
+
+_MOST_CHANGES = 200
+"""Columns times other categories up to which labels of columns are guessed, and changed one by one."""
+
+_MOST_NUMBERS_OF_CHANGES = 20_000_000
+"""Largest product of these changes, the number of rows, and the size of the globals."""
 
 
 def in_cells(basis: Basis) -> Iterator[Guess]:
@@ -117,16 +128,21 @@ def _arranged(basis: Basis, gates: Sequence[Gate], clusters: AnyArray) -> Guess:
     sizes = tuple(gate.size for gate in gates)
 
     def score(cells: AnyArray) -> float:
-        try:
-            return objective(from_labels(basis, _placed(basis, gates, clusters, cells)))
-        except ImproperError:
-            return -np.inf
+        return _score(basis, _placed(basis, gates, clusters, cells))
 
     if factorial(prod(sizes)) <= _EVERY * prod(map(factorial, sizes)):
         best = max(_distinct(sizes), key=score)
         return _placed(basis, gates, clusters, best)
     ends = [_exchanged(basis.rng.permutation(prod(sizes)), score, basis.rng) for _ in range(_BEGINNINGS)]
     return _placed(basis, gates, clusters, max(ends, key=lambda end: end[0])[1])
+
+
+def _score(basis: Basis, guess: Guess) -> float:
+    """Return the objective of labels, the globals after their updates; minus infinity where that is no fit."""
+    try:
+        return objective(from_labels(basis, guess))
+    except ImproperError:
+        return -np.inf
 
 
 def _distinct(sizes: tuple[int, ...]) -> Iterator[AnyArray]:
@@ -154,3 +170,56 @@ def _exchanged(
         if own > best:
             best, cells = own, moved
     return best, cells
+
+
+def choosing_of_their_own(basis: Basis) -> list[Gate]:
+    """Return the labels that are global variables and choose parameters that are repeated along their own plate.
+
+    Another label chooses for the same values. Point masses have none.
+    """
+    if basis.problem.point:
+        return []
+    return [gate for gate in basis.gates if gate in basis.shared and _chooses_of_its_own(basis, gate)]
+
+
+def in_columns(basis: Basis) -> Iterator[Guess]:
+    """Yield labels by clusters of the rows, and beside them the labels of columns that are best."""
+    gates = choosing_of_their_own(basis)
+    for guess in islice(in_clusters(basis), _CLUSTERINGS if gates else 0):
+        for gate in gates:
+            alike = np.zeros(gate.shape(basis.problem, basis.sample.n_rows), dtype=np.int64)
+            yield in_best_columns(basis, gate, {**guess, gate.variable: gate.known(basis.problem, alike)})
+
+
+def in_best_columns(basis: Basis, gate: Gate, labels: Guess) -> Guess:
+    """Return labels in which each column has the category that is best beside the other columns' as they are."""
+    own = labels[gate.variable]
+    now, best = _score(basis, labels), own.copy()
+    for place in np.ndindex(own.shape):
+        highest = now
+        for category in range(gate.size):
+            if category == own[place]:
+                continue
+            moved = own.copy()
+            moved[place] = category
+            reached = _score(basis, {**labels, gate.variable: moved})
+            if reached > highest:
+                best[place], highest = category, reached
+    return {**labels, gate.variable: gate.known(basis.problem, best)}
+
+
+def _chooses_of_its_own(basis: Basis, gate: Gate) -> bool:
+    if gate.factor is not None or gate.size < 2 or not gate.variable.plates:
+        return False
+    n_changes = int(np.prod(gate.shape(basis.problem, basis.sample.n_rows))) * (gate.size - 1)
+    if (
+        n_changes > _MOST_CHANGES
+        or n_changes * basis.sample.n_rows * basis.problem.n_natural > _MOST_NUMBERS_OF_CHANGES
+    ):
+        return False
+    return any(
+        slot.chosen_by(gate.variable) is not None and set(gate.variable.plates) & set(slot.node.plates)
+        for node in basis.problem.bound.nodes
+        if isinstance(node, Variable)
+        for slot in node.slots.values()
+    )
