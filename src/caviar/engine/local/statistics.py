@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 from ..._typing import AnyArray, Array
-from ..design.keys import ColumnKey, FactorKey, KeptKey
+from ..design.keys import ColumnKey, FactorKey
 
 T = TypeVar("T", bound=Hashable)
 
@@ -15,8 +15,8 @@ T = TypeVar("T", bound=Hashable)
 Arrays: TypeAlias = dict[Hashable, Array]
 """Arrays by key: of a statistic, a feature or a sum over rows."""
 
-LocalState: TypeAlias = dict[FactorKey | KeptKey, Array]
-"""Local factor -> expected statistics of the rows of one block; and what else is kept of it."""
+LocalState: TypeAlias = dict[Any, Array]
+"""Key of a local factor -> expected statistics of the rows of one block; ``KeptKey`` -> what else is kept of it."""
 
 
 @dataclass(frozen=True)

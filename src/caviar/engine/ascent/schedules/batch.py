@@ -154,7 +154,7 @@ def _advanced(state: BatchState) -> BatchState:
 
 def _settles_at_once(state: BatchState, memory: Memory) -> bool:
     """Whether the updates alone gain so much less each time that a move beyond them takes longer than it saves."""
-    if memory.has_moved or len(state.trace) < 3:
+    if memory.has_moved or len(state.trace) < 3 or state.change >= acceleration.NEAR_THE_END:
         return False
     first, second, last = state.trace[-3:]
     return 0.0 <= last - second <= acceleration.SHRINKS_AT_ONCE * (second - first)
