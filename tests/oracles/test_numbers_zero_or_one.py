@@ -128,7 +128,7 @@ def test_predictions_are_those_of_draws_and_files_keep_it(tmp_path):
     ("mean", "words"),
     [
         (lambda g, w: g * g, "appears twice in one product"),
-        (lambda g, w: cv.Bernoulli("answer", cv.logistic(w), plates=OBS) * w, "can only be observed"),
+        (lambda g, w: cv.Bernoulli("answer", cv.probit(w), plates=OBS) * w, "can only be observed"),
         (lambda g, w: cv.Beta("b", 1, 1) * w, "cannot be the Beta 'b'"),
     ],
 )

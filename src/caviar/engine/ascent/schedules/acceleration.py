@@ -34,10 +34,6 @@ _PAIR_BYTES = 2**28
 NEAR = 1e-2
 """Change of the objective per row below which moves beyond the updates are tried: it is then locally quadratic."""
 
-SHRINKS_AT_ONCE, NEAR_THE_END = 0.05, 1e-3
-"""Gain of an update as a share of the one before, up to which updates end so soon that a move takes longer; and the gain
-in nats a row below which that is so, for first gains may shrink fast before a slow end."""
-
 LONGEST_PAUSE = 16
 
 _SHARES = 0.1, 0.5

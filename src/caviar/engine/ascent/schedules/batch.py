@@ -140,8 +140,6 @@ def _advanced(state: BatchState) -> BatchState:
     """
     if state.memory is None:
         return after_pass(state)
-    if _settles_at_once(state, state.memory):
-        return replaced(after_pass(state), memory=replaced(state.memory, has_moved=False))
     try:
         after = updated_globals(state)
     except ImproperError:
@@ -150,14 +148,6 @@ def _advanced(state: BatchState) -> BatchState:
     if further is None:
         return replaced(after_pass(state, after), memory=memory)
     return replaced(watched(further, after, state.objective, slack_of(state)), memory=memory)
-
-
-def _settles_at_once(state: BatchState, memory: Memory) -> bool:
-    """Whether the updates alone gain so much less each time that a move beyond them takes longer than it saves."""
-    if memory.has_moved or len(state.trace) < 3 or state.change >= acceleration.NEAR_THE_END:
-        return False
-    first, second, last = state.trace[-3:]
-    return 0.0 <= last - second <= acceleration.SHRINKS_AT_ONCE * (second - first)
 
 
 def after_pass(state: BatchState, updated: BatchState | None = None) -> BatchState:
