@@ -105,9 +105,9 @@ def test_new_rows_are_predicted_by_their_columns() -> None:
     shares = np.exp(log_shares(draws, new)).mean(axis=0)
     told = posterior.predict({"x": new})["y"]
     np.testing.assert_allclose(told.mean, shares @ MEANS, atol=0.01)
-    drawn = np.asarray(posterior.predictive(data={"x": np.repeat(new, 20)}, n_draws=1500, seed=0)["y"])
+    drawn = np.asarray(posterior.predictive(data={"x": np.repeat(new, 20)}, n_draws=600, seed=0)["y"])
     found = [own.mean() for own in np.split(drawn, 3, axis=1)]
-    np.testing.assert_allclose(found, shares @ MEANS, atol=0.05)
+    np.testing.assert_allclose(found, shares @ MEANS, atol=0.1)
 
 
 @pytest.mark.parametrize("of_groups", [False, True])

@@ -30,6 +30,7 @@ def _update(state):
     return last_update(state.problem.rows.apart.movable, state.warm, state.rows.weights)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_fits_settle_in_fewer_iterations(seed, monkeypatch):
     model, data = counts(seed)
