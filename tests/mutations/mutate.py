@@ -45,6 +45,8 @@ FOLDERS = (
     "invariants",
     "edges",
     "schedules",
+    "many",
+    "truncated",
     "posterior",
     "starts",
     "language",

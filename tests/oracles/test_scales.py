@@ -126,6 +126,7 @@ def _away(model, data):
     return {"v": q["v"].mean * np.array([0.1, 3.0, 20.0])}
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", ["known", "learnt", "of parts"])
 @pytest.mark.parametrize("make", [table, pairs])
 def test_a_turn_gains_what_it_promises(kind, make):
@@ -143,6 +144,7 @@ def test_a_turn_gains_what_it_promises(kind, make):
     assert 0 <= _turned(scaling, found)[0] < 1e-7 + 0.1 * (found.elbo - state.elbo - gain)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", ["known", "learnt", "of parts"])
 def test_no_other_scales_lead_higher(kind):
     """Of the objective itself, at numbers that are multiplied and divided by hand."""
@@ -188,6 +190,7 @@ def test_fits_end_where_plain_updates_do_in_a_few_of_the_iterations(make, kind, 
     assert found.n_iter < 0.3 * plain.n_iter
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("seed", range(2))
 def test_rates_of_crossed_groups_settle_in_a_few_iterations(seed):
     rng = np.random.default_rng(seed)
