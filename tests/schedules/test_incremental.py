@@ -49,13 +49,15 @@ def n_batches_of(stated, problem, n_rows, *, accelerate):
 def test_the_objective_rises_with_every_batch_and_is_that_of_the_factors(name, accelerate, elbos):
     case = CASES[name]
     data = case.draw(np.random.default_rng(1), N_ROWS)
-    posterior = case.fit(data, schedule=cv.Incremental(5), max_iter=4, accelerate=accelerate)
+    # abilities and the numbers of their answers are updated in turn, and settle over more passes
+    max_iter = 8 if name == "items" else 4
+    posterior = case.fit(data, schedule=cv.Incremental(5), max_iter=max_iter, accelerate=accelerate)
     rises = np.diff(elbos)
     assert (rises >= -1e-9 * np.abs(elbos[-1])).all()
     # a last pass brings the local factors of all batches to their optimum
     assert posterior.elbo >= max(elbos, default=posterior.elbo) - 1e-9 * abs(posterior.elbo)
     exact = posterior.elbo_at({name: posterior[name] for name in posterior}, data)
-    if name in ("measured-apart", "items"):
+    if name == "measured-apart":
         # local factors taken apart settle as far as their sweeps go
         assert exact >= posterior.elbo - 1e-12 * abs(exact)
     else:

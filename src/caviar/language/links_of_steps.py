@@ -15,13 +15,12 @@ import numpy as np
 
 from .. import families
 from .._errors import ConjugacyError, PlateError
-from .algebra import Addend, PredictorAlong
+from .algebra import PredictorAlong
 from .instead_of_links import INSTEAD_IN_STEPS
-from .links import Answer, Hidden
-from .nodes import Indexed, Node, Part, placed
+from .links import Answer
+from .nodes import Node, placed
 from .plates import Plate
-from .roles import AUGMENTING_SUM, Role
-from .softmax import LOG_2, LinkOfClasses, StickBreakingLogits
+from .softmax import LOG_2, LinkOfClasses, PolyaGammaOfQuestions, StickBreakingLogits, plates_beside, put
 from .templates import Density, template
 
 
@@ -38,13 +37,7 @@ def in_steps(link: LinkOfClasses, chain: Answer, n_states: int) -> tuple[StickBr
     where = f"'transition' of MarkovChain '{chain.name}'"
     if not isinstance(link, StickBreakingLogits):
         raise ConjugacyError(f"{where} takes no {str(link).partition('(')[0]}: {INSTEAD_IN_STEPS}")
-    beside = dict.fromkeys(
-        plate
-        for addend in link.predictor.addends
-        for operand in addend.operands
-        for plate in _plates_of(operand)
-        if plate not in chain.plates
-    )
+    beside = plates_beside(link, chain)
     present = [plate for plate in beside if plate.size == n_states]
     questions = [plate for plate in beside if plate.size == n_states - 1]
     if not (len(beside) == 2 and len(present) == len(questions) == 1):
@@ -58,36 +51,18 @@ def in_steps(link: LinkOfClasses, chain: Answer, n_states: int) -> tuple[StickBr
     settled.name, settled.plates = chain.name, (*chain.plates, question)
 
     def own(operand: Any) -> Any:
-        if isinstance(operand, Node) and present[0] in operand.plates:
-            return operand[chain]  # type: ignore[index]
-        return placed(operand, settled) if isinstance(operand, Node | Indexed) else operand
+        of_present = isinstance(operand, Node) and present[0] in operand.plates
+        return operand[chain] if of_present else placed(operand, settled)  # pyright: ignore[reportArgumentType]
 
-    addends = tuple(
-        Addend(
-            addend.coefficient,
-            tuple(own(number) for number in addend.numbers),
-            tuple((own(one), own(other)) for one, other in addend.dots),
-        )
-        for addend in link.predictor.addends
-    )
+    addends = put(link.predictor.addends, own)
     predictor = PredictorAlong(addends, question, link.letter, n_states)
     return StickBreakingLogits(predictor, question), present[0]
 
 
-def _plates_of(operand: Any) -> tuple[Plate, ...]:
-    whole = operand.whole if isinstance(operand, Part) else operand
-    return whole.plates if isinstance(whole, Node) else ()
-
-
-class PolyaGammaOfSteps(Hidden):
+class PolyaGammaOfSteps(PolyaGammaOfQuestions):
     """The Polya-Gamma numbers of the steps of a chain, one for each present state and question."""
 
-    family = families.PolyaGammaSum
-    letters: ClassVar = {"x": "", "relative_entropy": ""}
-    noun = "polya_gamma"
-    lets_answer_be_hidden = True
-    role: ClassVar[Role] = AUGMENTING_SUM
-    density = template()
+    term_of_parent: ClassVar[Density] = ()
     term: ClassVar[Density] = template(
         (1, "initial.log_x[k] self.first[k]"),
         (1, "self.pairs[kl] answered.x[jl] transition.x[j]"),
@@ -97,10 +72,8 @@ class PolyaGammaOfSteps(Hidden):
     )
 
     def __init__(self, answer: Answer, link: StickBreakingLogits, present: Plate) -> None:
-        self.answer = answer
         assert link.along is not None
-        self._state(f"{answer.name}.{self.noun}", (*answer.plates, present, link.along), {}, dimension=1)
-        self.stated = {"answer": answer, "predictors": link.predictor}
+        self._hide(answer, (*answer.plates, present, link.along), predictors=link.predictor)
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.PolyaGammaSum:
         """Return the distributions given predictors and states: nothing of a question that was not asked."""

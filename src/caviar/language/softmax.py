@@ -9,7 +9,7 @@ the categories matters.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -82,28 +82,39 @@ class LinkOfClasses(Link):
             )
         beside = Node()
         beside.name, beside.plates = owner.name, (*owner.plates, along)
-        addends = tuple(_placed(addend, beside) for addend in self.predictor.addends)
+        addends = put(self.predictor.addends, lambda operand: placed(operand, beside))
         return type(self)(PredictorAlong(addends, along, self.letter), along)
 
 
-def _placed(addend: Addend, owner: Node) -> Addend:
-    def own(operand: Any) -> Any:
-        return placed(operand, owner) if isinstance(operand, Node | Indexed) else operand
+def put(addends: Iterable[Addend], place: Callable[[Any], Any]) -> tuple[Addend, ...]:
+    """Return products in which each node, or what labels choose of one, is what ``place`` makes of it."""
 
-    return Addend(
-        addend.coefficient,
-        tuple(own(number) for number in addend.numbers),
-        tuple((own(one), own(other)) for one, other in addend.dots),
+    def own(operand: Any) -> Any:
+        return place(operand) if isinstance(operand, Node | Indexed) else operand
+
+    return tuple(
+        Addend(
+            addend.coefficient,
+            tuple(own(number) for number in addend.numbers),
+            tuple((own(one), own(other)) for one, other in addend.dots),
+        )
+        for addend in addends
     )
 
 
-def _plate_of(link: LinkOfClasses, owner: Node) -> Plate:
-    """Return the plate that the predictors of a link run along: the one that the owner lacks."""
+def plates_beside(link: LinkOfClasses, owner: Node) -> list[Plate]:
+    """Return the plates that the predictors of a link have and the owner lacks."""
     found: dict[Plate, None] = {}
     for operand in (operand for addend in link.predictor.addends for operand in addend.operands):
         whole = operand.whole if isinstance(operand, Part) else operand
         if isinstance(whole, Node):
             found |= dict.fromkeys(plate for plate in whole.plates if plate not in owner.plates)
+    return list(found)
+
+
+def _plate_of(link: LinkOfClasses, owner: Node) -> Plate:
+    """Return the plate that the predictors of a link run along: the one that the owner lacks."""
+    found = plates_beside(link, owner)
     if len(found) != 1:
         kind = link.function
         names = ", ".join(f"'{plate.name}'" for plate in found) or "none"
