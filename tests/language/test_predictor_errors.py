@@ -290,10 +290,8 @@ AT_THE_FIT = {
     ),
     "a missing covariate": (
         {"X": [[1.0, 2.0], [1.0, np.nan], [0.0, 0.0], [1.0, 1.0]]},
-        "'X' has a missing value (NaN) in row 1; only observed variables may have missing entries: drop or "
-        "impute such "
-        "rows, or give the column a distribution: a hidden variable, and an observed one of this name that "
-        "depends on it",
+        "'X' has a missing value (NaN) in row 1; only variables may have missing entries: drop or impute such "
+        "rows, or give the column a distribution: a variable of this name in the place of Data",
     ),
     "a design matrix of another width": (
         {"X": np.ones((4, 3))},

@@ -22,6 +22,7 @@ from .local.chains.switched_chain import SwitchedChainFactor
 from .local.family import FamilyFactor
 from .local.gated import SwitchedFactor
 from .local.joint_locals import groups_of
+from .local.known_in_part import KnownInPartFactor
 from .local.label_frequencies import FrequenciesFactor, frequencies_of, refuse_joining
 from .local.local_factor import LocalFactor
 from .local.missing_vector import VectorFactor
@@ -51,10 +52,15 @@ def local_factors(
     for frequencies in frequencies_of(bound) if len(latent) > 1 else ():
         factors.append(FrequenciesFactor(frequencies, bound, data_axis))
         taken |= {*factors[-1].variables}
-    others = latent
+    # a value that is known in some rows is not found with the labels of these
+    others = [
+        variable for variable in latent if isinstance(variable, Label) or bound.of(variable).in_part is None
+    ]
+    if len(others) < len(latent):
+        _refuse_known(joint, set(latent).difference(others))
     if factors:
         refuse_joining(joint, factors)
-        others = [variable for variable in latent if variable not in taken]
+        others = [variable for variable in others if variable not in taken]
     # one variable shares its factor with none
     for group in groups_of(others, terms, bound, joint) if len(others) > 1 or joint else ():
         certain = {
@@ -207,9 +213,26 @@ def _alone(bound: BoundModel, variable: Variable, data_axis: Axis) -> LocalFacto
         return kind(variable, evidence, data_axis, bound)
     if isinstance(variable, Label):
         return CategoricalFactor(variable, evidence, data_axis, size)
+    if evidence.in_part is not None:
+        return KnownInPartFactor(variable, evidence, data_axis, size)
     return FamilyFactor(
         variable, evidence, data_axis, size, certain_priors([variable], data_axis, bound.values_of)
     )
+
+
+def _refuse_known(joint: Sequence[Sequence[str]] | None, known: Set[Variable]) -> None:
+    """Refuse to join variables that are known in some rows.
+
+    Raises
+    ------
+    ModelError
+        If one of them is to share a factor.
+    """
+    for variable in known:
+        if any(variable.name in names for names in joint or ()):
+            raise ModelError(
+                f"factors= joins '{variable.name}', which the data have in some rows; leave it out of factors="
+            )
 
 
 def _check_seen(bound: BoundModel, factor: LocalFactor) -> None:

@@ -18,7 +18,7 @@ from .clamped.repetitions import is_joint, repetitions_of
 from .evidence import NOTHING, Latent, Observed
 from .missing.labels_of_groups import with_seen_labels
 from .missing.steps import counted_steps, refuse_weights, rows_that_count, seen_in_steps
-from .missing.values import observed_rows, of_blocks, partial_labels, seen_latents
+from .missing.values import is_told, observed_rows, of_blocks, partial_values, seen_latents
 from .nested import Flattened, flattened, nested_plates
 from .observed_below import is_whole, seen_globals
 from .reading import OfNodes, check_along_rows, completed, read, settled
@@ -75,7 +75,7 @@ def bind(
     observed = completed(given, plate, weights)
     # a row with a missing entry has a local factor, whose label may be known
     for gate in _known_gates(observed, plate):
-        hidden[gate] = Latent(labels=in_memory(observed.pop(gate).values).astype(np.intp))
+        hidden[gate] = Latent(in_part=in_memory(observed.pop(gate).values).astype(np.intp))
     observed |= {node: Observed(value) for node, value in constants.items()}
     evidence = {**observed, **{node: hidden.get(node, NOTHING) for node in nodes if node not in observed}}
     floors: dict[Variable, Any] = {
@@ -127,16 +127,17 @@ def _counting(bound: BoundModel) -> BoundModel:
         If nothing was observed in the rows with a weight.
     """
     plate, weights = bound.data_plate, bound.row_weights
-    masks, labels = bound.gathered("observed"), bound.gathered("labels")
-    rows = observed_rows(bound.observed, masks, labels, plate, bound.n_rows)
+    masks = bound.gathered("observed")
+    told = {node: is_told(node, own) for node, own in bound.gathered("in_part").items()}
+    rows = observed_rows(bound.observed, masks, told, plate, bound.n_rows)
     chains = [variable for variable in bound.latent if variable.summed and plate in variable.plates]
     refuse_weights(chains, weights, bound.known_values)
-    steps = _steps_of(chains, bound, masks, labels)
+    steps = _steps_of(chains, bound, masks, told)
     # a step that was not observed still lies between its neighbours
     rows = rows_that_count(rows, chains, steps)
-    seen = seen_latents(bound.latent, bound.observed, masks, labels, plate, rows)
+    seen = seen_latents(bound.latent, bound.observed, masks, told, plate, rows)
     seen |= {chain: own for chain, own in steps.items() if rows is None or np.any(rows > own)}
-    known = masks, labels, bound.known_values
+    known = masks, told, bound.known_values
     seen = with_seen_labels(seen, bound.latent, bound.observed, *known, plate, bound.n_rows)
     if chains:
         assert plate is not None
@@ -154,13 +155,13 @@ def _steps_of(
     chains: Iterable[Variable],
     bound: BoundModel,
     masks: Mapping[Node, AnyArray],
-    labels: Mapping[Node, AnyArray],
+    told: Mapping[Node, AnyArray],
 ) -> dict[Variable, AnyArray]:
     """Return which steps count of each chain that has some that do not."""
     found = {}
     for chain in chains:
         assert bound.data_plate is not None
-        counted = counted_steps(chain, bound.observed, masks, labels, bound.known_values, bound.data_plate)
+        counted = counted_steps(chain, bound.observed, masks, told, bound.known_values, bound.data_plate)
         if counted is not None:
             found[chain] = counted
     return found
@@ -185,7 +186,7 @@ def _known_gates(observed: Mapping[Node, Observed], plate: Plate | None) -> list
 
 
 def _known_in_part(given: Mapping[Node, Any], plate: Plate | None) -> dict[Node, Latent]:
-    """Return the labels of Categoricals of the rows, and the repetitions of globals, that are known."""
+    """Return which values of hidden variables are known: those of the rows, and repetitions of globals."""
     found: dict[Node, Latent] = {}
     for node, value in given.items():
         assert isinstance(node, Variable)
@@ -193,10 +194,12 @@ def _known_in_part(given: Mapping[Node, Any], plate: Plate | None) -> dict[Node,
             refuse_flat(node)
             if is_joint(node):
                 raise DataError(
-                    f"{node.in_words}, is a latent variable with a value for each "
-                    f"row, and takes no data: only a Categorical of the rows may be known. Leave '{node.name}' out"
+                    f"{node.in_words}, is a pair of latent variables with a value for each row, and takes no data. "
+                    f"Leave '{node.name}' out"
                 )
-            found[node] = Latent(labels=partial_labels(node, value))
+            own = partial_values(node, value)
+            if own is not None:
+                found[node] = Latent(in_part=own)
             continue
         known = repetitions_of(node, value)
         if known is not None:

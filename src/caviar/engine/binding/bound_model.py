@@ -125,7 +125,7 @@ class BoundModel:
     def _kind(self, node: Node, own: Evidence) -> Hashable:
         values = own.values
         if values is None:
-            return own.clamped is None, own.labels is None, own.active is None, own.prior is None
+            return own.clamped is None, own.in_part is None, own.active is None, own.prior is None
         shape = values.shape
         if self.data_plate in node.plates:
             place = node.plates.index(self.data_plate)

@@ -279,6 +279,9 @@ def coordinates_of(bound: BoundModel, measured: Sequence[Group] = ()) -> Coordin
     # of what is added up, values of priors say which addend is moved
     are_sums = bound.fact("has sums", lambda: has_sums(bound))
     sets = connected(bound) if are_sums else bound.fact("connected", lambda: connected(bound))
+    if known := bound.gathered("in_part"):
+        # what is known of the rows in part is measured from 0, as it came
+        sets = [own for own in sets if known.keys().isdisjoint(own)]
     groups = tuple([group for own in sets if (group := _group_at_mean(bound, own, measured)) is not None])
     taken = [variable for group in groups for variable in group.variables]
     return Coordinates(bound, groups, {}, design_origins_of(bound, taken) if are_sums else {})

@@ -32,7 +32,7 @@ class Observed:
 
     # what only hidden variables have
     clamped: ClassVar[None] = None
-    labels: ClassVar[None] = None
+    in_part: ClassVar[None] = None
     active: ClassVar[None] = None
     prior: ClassVar[None] = None
 
@@ -50,8 +50,9 @@ class Latent:
     ----------
     clamped
         Of a global, the repetitions whose values are known.
-    labels
-        Of a Categorical of the rows that is known in part, the labels, -1 where unknown: shape (plates...).
+    in_part
+        Of a variable of the rows that is known in part, its values: shape (plates..., event...). Labels are -1 where
+        they are unknown, numbers NaN.
     active
         Of a variable of which some repetitions have no observation below them and count nothing, which count: shape
         (plates...).
@@ -60,7 +61,7 @@ class Latent:
     """
 
     clamped: Clamped | None = None
-    labels: AnyArray | None = None
+    in_part: AnyArray | None = None
     active: AnyArray | None = None
     prior: ExponentialFamily | CoupledBelief | None = None
 
@@ -71,7 +72,7 @@ class Latent:
 
     def columns(self) -> dict[str, Any]:
         """Return the arrays over the plates by their kind, as keys of columns have it."""
-        return _those_there(value=self.labels, observed=self.active)
+        return _those_there(value=self.in_part, observed=self.active)
 
 
 NOTHING = Latent()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..ascent.problem import Problem, statistics_of
 from ..ascent.schedule import Beginning
 from ..ascent.schedules.batch import Batch
 from ..ascent.state import begin, ready
-from ..binding.clamped.factor import PointMass
+from ..binding.clamped.factor import ClampedFactor, PointMass
 from ..binding.clamped.given import refuse_missing_value
 from ..binding.coordinates import Coordinates, coordinates_about
 from ..binding.nested import outer_variables
@@ -256,6 +257,10 @@ def _joined(parts: list[Any]) -> Any:
         return families.Categorical(np.concatenate([part.probabilities for part in parts]))
     if isinstance(first, families.LabelFrequencies):
         return families.LabelFrequencies.joined(parts)
+    if isinstance(first, ClampedFactor):
+        unknown, known = _joined([part.unknown for part in parts]), [part.known for part in parts]
+        points = replace(known[0], value=np.concatenate([own.value for own in known]))
+        return ClampedFactor(unknown, points, np.concatenate([part.is_known for part in parts]))
     naturals = zip(*(part.natural for part in parts), strict=True)
     return type(first).from_natural(tuple(np.concatenate(arrays) for arrays in naturals))
 
@@ -276,7 +281,7 @@ def _in_order(distribution: Any, order: AnyArray | None) -> Any:
         return families.JointLabels(distribution.joint[order], distribution.names, distribution.name)
     if isinstance(distribution, families.Categorical):
         return families.Categorical(distribution.probabilities[order])
-    if isinstance(distribution, families.LabelFrequencies):
+    if isinstance(distribution, families.LabelFrequencies | ClampedFactor):
         return distribution[order]
     return type(distribution).from_natural(tuple(array[order] for array in distribution.natural))
 

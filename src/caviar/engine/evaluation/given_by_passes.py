@@ -284,8 +284,8 @@ def why_apart(problem: Problem) -> str:
         return "rows or terms that are more than products"
     if problem.factors and not problem.rows.is_dense:
         return "local variables meet the rows otherwise than in a matrix product"
-    if any(factor.labelled for factor in problem.factors if factor.labels):
-        return "labels are known in part"
+    if any(factor.labelled for factor in problem.factors):
+        return "local variables are known in part"
     if any(issubclass(own.family, Categorical) or problem.bound.of(own).clamped for own in problem.order):
         return "some globals are labels, or known"
     return ""

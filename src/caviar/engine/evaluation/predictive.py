@@ -112,7 +112,7 @@ def _labels(bound: BoundModel) -> list[Variable]:
             f"the predictive density has no closed form here: vectors of {names} are missing in part. Leave such "
             f"rows out"
         )
-    if bound.gathered("labels"):
+    if bound.gathered("in_part"):
         raise ModelError(
             f"the predictive density takes labels of '{local[0].name}' for all rows or for none; leave them out"
         )

@@ -51,7 +51,7 @@ class LocalFactor(ABC):
     rows
         Key -> rows of the (E, B) layout that hold it.
     labelled
-        The Categoricals among them that are known in part.
+        Those among them that are known in part.
     has_unseen
         Whether some of its repetitions have no observation below them, and must count nothing.
     labels
@@ -82,7 +82,7 @@ class LocalFactor(ABC):
         self.variables = tuple(variables)
         self.key: FactorKey = variables[0].name
         known = zip(variables, evidence, strict=True)
-        self.labelled = tuple(variable for variable, own in known if own.labels is not None)
+        self.labelled = tuple(variable for variable, own in known if own.in_part is not None)
         self.has_unseen = evidence[0].active is not None
         self.axes = axes
         self.shapes = {key: tuple(map(size, own)) for key, own in axes.items()}
@@ -145,6 +145,10 @@ class LocalFactor(ABC):
         if not self.labels or not (self.labelled or zeros is not None):
             return
         np.copyto(self.choices(natural), -np.inf, where=self.excluded(columns, zeros))
+
+    def with_known(self, expected: Array, columns: Mapping[ColumnKey, AnyArray]) -> Array:
+        """Return expected statistics (E, B) with those of known numbers in their places; a guess has labels right."""
+        return expected
 
     def excluded(self, columns: Mapping[ColumnKey, AnyArray], zeros: Array | None) -> AnyArray:
         """Return which labels, or combinations of labels, are excluded, (plates..., K, B); see :meth:`restrict`.

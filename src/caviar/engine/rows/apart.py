@@ -20,6 +20,9 @@ from .terms.row_term import BlockWork, RowTerm
 _MOST_COMBINATIONS = 64
 """Largest number of combinations of labels of a row that are tried before local factors are updated one by one."""
 
+_MOST_INTEGRATED = 16
+"""The same where other local factors are integrated out for each."""
+
 COLD_SWEEPS = 50
 """Sweeps over local factors that depend on each other, where no pass before has left them; they contract quickly."""
 
@@ -127,10 +130,7 @@ class DerivedApart:
         for state, value in enumerate(chain.values.T):
             for own in (self._inferences[factor.key] for factor in self.coupled):
                 work.state = {chain.key: np.repeat(value[:, None], rows.n_rows, axis=1)}
-                found = own.factor.infer(own.natural(work).copy()).log_partition
-                seen = own.factor.seen(rows.columns)
-                counted = found if seen is None else np.where(seen, found, 0.0)
-                natural[state] += counted.reshape(-1, rows.n_rows).sum(axis=0)
+                natural[state] += _integrated(own, work)
         return natural
 
     def natural_of(
@@ -233,8 +233,8 @@ def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: b
     """Return the natural parameters of every local factor that is not known yet, and keep their statistics.
 
     The first sweep begins with factors of labels alone: beside sizes at their prior and large globals these would
-    exclude what a row has, and then tell the sizes nothing. Rows that are settled stay as they are; once half of a
-    block is, the sweeps go on with the others.
+    exclude what a row has, and then tell the sizes nothing. Labels that have begun at their best come last. Rows that
+    are settled stay as they are; once half of a block is, the sweeps go on with the others.
 
     Parameters
     ----------
@@ -242,7 +242,8 @@ def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: b
         Whether local factors depend on each other, and are updated until they are settled.
     """
     unknown = [own for own in inferences if own.factor.key not in work.state]
-    work.state.update(best_labels(unknown, work))
+    begun = best_labels(unknown, work)
+    work.state.update(begun)
     if not keeps_locals:
         natural: LocalState = {}
         for inference in unknown:
@@ -251,7 +252,10 @@ def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: b
             inference.factor.infer(expected)
             natural[inference.factor.key], work.state[inference.factor.key] = found, expected
         return natural
-    first = sorted(unknown, key=lambda own: len(own.factor.labels) != len(own.factor.variables))
+    first = sorted(
+        unknown,
+        key=lambda own: (own.factor.key in begun, len(own.factor.labels) != len(own.factor.variables)),
+    )
     natural, moves = _swept(first, work)
     part, own, where = work, natural, np.arange(work.rows.n_rows)
     for _ in range(COLD_SWEEPS - 1):
@@ -308,16 +312,24 @@ def _write(part: BlockWork, own: LocalState, where: AnyArray, work: BlockWork, n
 
 
 def best_labels(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:
-    """Return labels of a row that depend on each other, at their most probable combination; none where few do.
+    """Return labels of a row that depend on each other, or on other local factors, at their most probable combination.
 
-    Updates of one factor at a time could not correct two labels that are wrong together. A combination is scored by the
-    natural parameters of each factor given those before it. A number 0 or 1 of a row is a label too.
+    Updates of one factor at a time could not correct two labels that are wrong together, nor a label and a number that
+    explain the same. A combination is scored by the natural parameters of each factor given those before it, and by the
+    log-partitions of the other local factors given all labels. A number 0 or 1 of a row is a label too. None are
+    returned where no labels do, or combinations are many.
     """
-    coupled = [
-        (own, values) for own in unknown if own.is_coupled and (values := own.factor.values) is not None
-    ]
-    sizes = [values.shape[1] for _, values in coupled]
-    if len(coupled) < 2 or np.prod(np.array(sizes, dtype=float)) > _MOST_COMBINATIONS:
+    dependent = [own for own in unknown if own.is_coupled]
+    if len(dependent) < 2:
+        return {}
+    coupled = [(own, values) for own in dependent if (values := own.factor.values) is not None]
+    n_combinations = np.prod([float(values.shape[1]) for _, values in coupled])
+    others = [own for own in dependent if own.factor.values is None]
+    if n_combinations > _MOST_INTEGRATED or any(
+        own.factor.couples or isinstance(own.factor, ChainFactor) for own in others
+    ):
+        others = []
+    if not coupled or len(coupled) + len(others) < 2 or n_combinations > _MOST_COMBINATIONS:
         return {}
     n_rows = work.rows.n_rows
     best = np.full(n_rows, -np.inf)
@@ -333,6 +345,11 @@ def best_labels(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:
                 visit([*chosen, label], score + scores[label])
             del work.state[own.factor.key]
             return
+        for label, value in enumerate(values.T):
+            for other in others:
+                work.state[own.factor.key] = np.repeat(value[:, None], n_rows, axis=1)
+                scores[label] += _integrated(other, work)
+        work.state.pop(own.factor.key, None)
         last = scores.argmax(axis=0)
         total = score + scores.max(axis=0)
         is_better = total > best
@@ -341,6 +358,12 @@ def best_labels(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:
 
     visit([], np.zeros(n_rows))
     return {own.factor.key: values[:, chosen] for (own, values), chosen in zip(coupled, labels, strict=True)}
+
+
+def _integrated(own: FactorOfRows, work: BlockWork) -> Array:
+    """Return the log-partition of a factor in each row, (B,), given those that are known."""
+    found, seen = own.factor.infer(own.natural(work).copy()).log_partition, own.factor.seen(work.rows.columns)
+    return (found if seen is None else np.where(seen, found, 0.0)).reshape(-1, work.rows.n_rows).sum(axis=0)
 
 
 def _scores(own: FactorOfRows, values: Array, work: BlockWork) -> Array:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ...language import StickBreaking
+from ...language import Label, StickBreaking
 from ...numerics.records import replaced
 from ..ascent.problem import Problem
 from ..ascent.schedules.truncated import Looks
@@ -207,8 +207,13 @@ def _candidates(basis: Basis) -> Iterator[Guess]:
     for guesses in GUESSES:
         for guess in guesses(basis):
             yield {**certain, **guess}
-    if _are_told_apart(basis) or basis.has_told_axes:
+    if _are_told_apart(basis) or basis.has_told_axes or _knows_numbers(basis):
         yield PRIOR
+
+
+def _knows_numbers(basis: Basis) -> bool:
+    """Whether hidden numbers are known in some rows: these bring globals from their priors to where they are."""
+    return any(not isinstance(own, Label) for own in basis.problem.bound.gathered("in_part"))
 
 
 def _are_told_apart(basis: Basis) -> bool:

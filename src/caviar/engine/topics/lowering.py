@@ -185,7 +185,7 @@ def _fits(tokens: BoundModel, pattern: Pattern) -> bool:
         return False
     # documents without words count for nothing above them, here too
     return all(
-        own.observed is own.entries is own.labels is None and (own.active is None or node in local)
+        own.observed is own.entries is own.in_part is None and (own.active is None or node in local)
         for node, own in tokens.evidence.items()
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,8 +11,10 @@ import numpy as np
 
 from ..._errors import DataError
 from ..._typing import Array
+from ...engine.binding.clamped.factor import ClampedFactor, PointMass
 from ...engine.binding.clamped.given import belongs_to_rows, refuse_missing_value
 from ...engine.binding.clamped.repetitions import is_joint
+from ...engine.binding.missing.values import is_told
 from ...engine.binding.nested import flattened
 from ...engine.binding.values import as_values, check_known_slots, check_support
 from ...engine.local.gated import Switched
@@ -37,7 +39,7 @@ class _Rows:
     known
         Name -> values of known arrays and observed variables.
     partial
-        Names of observed variables that have missing entries.
+        Name -> values of variables that have missing entries, as NaN.
     sizes
         Size of each plate.
     factors
@@ -52,7 +54,7 @@ class _Rows:
 
     nodes: Sequence[Node]
     known: Mapping[str, Any]
-    partial: Collection[str]
+    partial: Mapping[str, Array]
     sizes: Mapping[Plate, int]
     factors: Mapping[str, Any]
     local: Mapping[str, Any]
@@ -127,9 +129,8 @@ def _rows(
         check_support(variables[name], value)
         if isinstance(variables[name], Label):
             complete[name] = value.astype(np.intp)
-    return _Rows(
-        nodes, {**known, **complete}, shown.keys() - complete.keys(), sizes, factors, local, data_plate
-    )
+    partial = {name: value for name, value in shown.items() if name not in complete}
+    return _Rows(nodes, {**known, **complete}, partial, sizes, factors, local, data_plate)
 
 
 def _check_names(nodes: Sequence[Node], data: Mapping[str, Any]) -> None:
@@ -223,7 +224,8 @@ def _factor(variable: Variable, leaf: Variable, rows: _Rows) -> Any:
     """Return the distribution of a parent: its factor, or a forecast where nothing was observed below it."""
     if variable.name in rows.factors:
         return rows.factors[variable.name]
-    _check_complete(variable, leaf, rows)
+    if variable.name in rows.partial and variable.name not in rows.local:
+        return _known_in_part(variable, leaf, rows)
     if variable.name in rows.local:
         factor = rows.local[variable.name]
         if isinstance(factor, Switched):
@@ -259,9 +261,14 @@ def _factor(variable: Variable, leaf: Variable, rows: _Rows) -> Any:
     return type(prior).from_natural(tuple(natural))
 
 
-def _check_complete(variable: Variable, leaf: Variable, rows: _Rows) -> None:
-    if variable.name in rows.partial and variable.name not in rows.local:
-        refuse(leaf, f"'{variable.name}', on which it depends, has missing values (NaN)")
+def _known_in_part(variable: Variable, leaf: Variable, rows: _Rows) -> Any:
+    """Return the distribution of a parent with nothing observed below it: a forecast, and a point where it is known."""
+    values = rows.partial[variable.name]
+    rest = {name: own for name, own in rows.partial.items() if name != variable.name}
+    unknown = _factor(variable, leaf, replace(rows, partial=rest))
+    unknown = unknown.broadcast_to(tuple(rows.sizes[plate] for plate in variable.plates))
+    is_known = is_told(variable, values)
+    return ClampedFactor(unknown[~is_known], PointMass.of(variable, values[is_known]), is_known)
 
 
 def _in_order_of_plates(factor: Any, variable: Variable, data_plate: Plate | None) -> Any:
@@ -269,6 +276,9 @@ def _in_order_of_plates(factor: Any, variable: Variable, data_plate: Plate | Non
     if data_plate not in variable.plates or variable.plates[0] is data_plate:
         return factor
     where = variable.plates.index(data_plate)
+    if isinstance(factor, ClampedFactor):
+        order = np.moveaxis(np.arange(factor.is_known.size).reshape(factor.is_known.shape), 0, where)
+        return factor[np.unravel_index(order, factor.is_known.shape)]
     return type(factor).from_natural(tuple(np.moveaxis(array, 0, where) for array in factor.natural))
 
 
@@ -316,7 +326,8 @@ def _weights_together(labels: tuple[Variable, ...], leaf: Variable, rows: _Rows)
 
 def _weights(gate: Variable, leaf: Variable, rows: _Rows) -> Array:
     """Return the probabilities of a latent Categorical: given what was observed of the row, or expected before that."""
-    _check_complete(gate, leaf, rows)
+    if gate.name in rows.partial and gate.name not in rows.local:
+        refuse(leaf, f"'{gate.name}', on which it depends, has missing values (NaN)")
     if gate.name in rows.local or gate.name in rows.factors:
         if gate.name not in rows.local:
             factor = rows.factors[gate.name]

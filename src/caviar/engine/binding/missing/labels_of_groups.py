@@ -18,7 +18,7 @@ def with_seen_labels(
     latent: Sequence[Variable],
     observed: Sequence[Variable],
     masks: Mapping[Node, AnyArray],
-    labels: Mapping[Node, AnyArray],
+    told: Mapping[Node, AnyArray],
     known: Mapping[Node, AnyArray],
     plate: Plate | None,
     n_rows: int,
@@ -36,8 +36,8 @@ def with_seen_labels(
         Which count of each variable; none where all do.
     masks
         Of leaves with missing values, which were observed.
-    labels
-        Of labels that are known in part, -1 where they are unknown.
+    told
+        Where variables that are known in part are known.
     known
         Values of known nodes.
     """
@@ -63,8 +63,8 @@ def with_seen_labels(
             seen = seen | mask.any(
                 axis=tuple(i for i, other in enumerate(kept, 1) if other not in label.plates)
             )
-        if label in labels:
-            seen |= in_memory(labels[label]) >= 0
+        if label in told:
+            seen |= told[label]
         if not seen.all():
             counting[label] = seen
     return counting

@@ -26,7 +26,7 @@ def counted_steps(
     chain: Variable,
     observed: Sequence[Variable],
     masks: Mapping[Node, AnyArray],
-    labels: Mapping[Node, AnyArray],
+    told: Mapping[Node, AnyArray],
     values: Mapping[Node, AnyArray],
     plate: Plate,
 ) -> AnyArray | None:
@@ -38,9 +38,9 @@ def counted_steps(
         A latent variable along the data plate.
     observed
         The variables with data.
-    masks, labels
-        Which entries of these were observed, and labels that are known in part, -1 where they are not; a known state
-        is an observation.
+    masks, told
+        Which entries of these were observed, and where variables that are known in part are known; a known state is an
+        observation.
     values
         Known values, among them where sequences begin.
     plate
@@ -49,7 +49,7 @@ def counted_steps(
     below = [leaf for leaf in observed if is_above(chain, leaf)]
     if not all(leaf in masks for leaf in below):
         return None
-    own: dict[Node, AnyArray] = {chain: labels[chain]} if chain in labels else {}
+    own: dict[Node, AnyArray] = {chain: told[chain]} if chain in told else {}
     seen = np.asarray(in_memory(any_observed(below, masks, own, plate)), dtype=bool)
     starts = np.zeros(len(seen), dtype=bool)
     if "starts" in chain.slots:
@@ -63,7 +63,7 @@ def seen_in_steps(
     observed: Sequence[Variable],
     counted: Mapping[Variable, AnyArray],
     masks: Mapping[Node, AnyArray],
-    labels: Mapping[Node, AnyArray],
+    told: Mapping[Node, AnyArray],
     values: Mapping[Node, AnyArray],
     plate: Plate,
     n_rows: int,
@@ -78,7 +78,7 @@ def seen_in_steps(
         The variables.
     counted
         Which steps count of each chain that has some that do not.
-    masks, labels, values
+    masks, told, values
         As for :func:`counted_steps`.
     plate, n_rows
         The data plate, and its size.
@@ -102,8 +102,8 @@ def seen_in_steps(
         elif direct:
             seen = np.asarray(in_memory(any_observed(direct, masks, {}, plate)), dtype=bool)
             found[variable] = found[variable] | seen
-        if variable in labels:
-            found[variable] = found[variable] | (in_memory(labels[variable]) >= 0)
+        if variable in told:
+            found[variable] = found[variable] | told[variable]
     return {variable: own for variable, own in found.items() if not own.all()}
 
 

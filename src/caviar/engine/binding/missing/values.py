@@ -90,9 +90,8 @@ def refuse_known_missing(node: Node, place: AnyArray) -> NoReturn:
         Always.
     """
     raise DataError(
-        f"'{node.name}' has a missing value (NaN){_in_row(place)}; only observed variables may have "
-        f"missing entries: drop or impute such rows, or give the column a distribution: a hidden "
-        f"variable, and an observed one of this name that depends on it"
+        f"'{node.name}' has a missing value (NaN){_in_row(place)}; only variables may have missing entries: "
+        f"drop or impute such rows, or give the column a distribution: a variable of this name in the place of Data"
     )
 
 
@@ -184,57 +183,76 @@ def _in_row(where: AnyArray) -> str:
     return f" in row {where[0]}" if len(where) else ""
 
 
-def partial_labels(node: Variable, array: AnyArray) -> AnyArray:
-    """Return known labels of a latent Categorical, -1 where they are unknown (NaN).
+def partial_values(node: Variable, array: AnyArray) -> AnyArray | None:
+    """Return the values of a hidden variable of the rows that is known in part; None if none is known.
+
+    Labels that are unknown are -1, other values NaN.
 
     Raises
     ------
     DataError
-        If it is not a Categorical, or a known label is off its support.
+        If it is a chain, a value is known in part only, or a known value is off its support.
     """
-    if not isinstance(node, Label):
+    if node.summed and not isinstance(node, Label):
         raise DataError(
-            f"{node.in_words}, has missing values (NaN) and variables below it; only a latent "
-            f"Categorical may be known in part"
+            f"{node.in_words}, has missing values (NaN): steps of such a chain are all known or all hidden; leave "
+            f"'{node.name}' out, or state what was seen of them as a variable that depends on '{node.name}'"
         )
-    known = ~np.isnan(array)
+    missing = np.isnan(array)
+    events = tuple(range(array.ndim - node.value_rank, array.ndim))
+    known = np.asarray(~missing.any(axis=events))
+    if not np.array_equal(known, ~missing.all(axis=events)):
+        raise DataError(
+            f"{node.in_words}, has a missing value (NaN){_in_row(np.argwhere(~known)[0])} and variables below it: "
+            f"each of its values is known as a whole or not at all"
+        )
     if known.any():
         problem = node.problem_with(array[known])
         if problem:
             raise DataError(f"{node.in_words}, {problem}")
-    return np.where(known, array, -1.0).astype(np.intp)
+    if isinstance(node, Label):
+        return np.where(known, array, -1.0).astype(np.intp)
+    return array.astype(np.float64) if known.any() else None
+
+
+def is_told(node: Variable, values: AnyArray) -> AnyArray:
+    """Return where a variable is known, (plates...), from its values as `partial_values` returns them."""
+    if isinstance(node, Label):
+        return in_memory(values) >= 0
+    own = in_memory(values)
+    return ~np.isnan(own).any(axis=tuple(range(own.ndim - node.value_rank, own.ndim)))
 
 
 def observed_rows(
     observed: Iterable[Variable],
     masks: Mapping[Node, AnyArray],
-    labels: Mapping[Node, AnyArray],
+    told: Mapping[Node, AnyArray],
     plate: Plate | None,
     n_rows: int,
 ) -> Array | None:
     """Return 1 for each row in which anything was observed and 0 for the others; None if there are no others.
 
-    A known label of a Categorical that is known in part (-1 where it is not) was observed, whatever is below it.
+    What is told of a variable that is known in part was observed, whatever is below it.
     """
     along = [leaf for leaf in observed if plate in leaf.plates]
     if plate is None or not along or not all(leaf in masks for leaf in along):
         return None
-    seen = any_observed(along, masks, labels, plate)
+    seen = any_observed(along, masks, told, plate)
     return None if all_of(seen) else seen
 
 
 def any_observed(
     leaves: Sequence[Variable],
     masks: Mapping[Node, AnyArray],
-    labels: Mapping[Node, AnyArray],
+    told: Mapping[Node, AnyArray],
     plate: Plate,
 ) -> Any:
-    """Return 1 for each row in which anything of some leaves was observed, or a label is known, and 0 for the others.
+    """Return 1 for each row in which anything of some leaves was observed, or told of others, and 0 for the others.
 
-    All of these have missing entries; the labels are -1 where they are unknown.
+    All of these have missing entries.
     """
     given = [rows_first(masks[leaf], leaf, plate) for leaf in leaves]
-    given += [rows_first(own >= 0, node, plate) for node, own in labels.items()]
+    given += [rows_first(own, node, plate) for node, own in told.items()]
     return of_blocks(_any_of_row, given, (), np.float64)
 
 
@@ -264,11 +282,11 @@ def seen_latents(
     latent: Sequence[Variable],
     observed: Sequence[Variable],
     masks: Mapping[Node, AnyArray],
-    labels: Mapping[Node, AnyArray],
+    told: Mapping[Node, AnyArray],
     plate: Plate | None,
     rows: Array | None,
 ) -> dict[Variable, Any]:
-    """Return for latents of the rows which have an observation or a known label below, or are one; none where all do.
+    """Return for latents of the rows which have an observation below, or a known value, or are one; none where all do.
 
     Where its prior is known a latent without one stays at it and counts nothing. Otherwise it would count as an
     observation of its parents that was never made, and must be left out of the sums. In ``rows`` that do not count
@@ -280,9 +298,7 @@ def seen_latents(
             continue
         below = [leaf for leaf in observed if is_above(variable, leaf)]
         known = [
-            own
-            for own in labels
-            if isinstance(own, Variable) and (own is variable or is_above(variable, own))
+            own for own in told if isinstance(own, Variable) and (own is variable or is_above(variable, own))
         ]
         if not below or not all(leaf in masks for leaf in below):
             continue
@@ -292,7 +308,7 @@ def seen_latents(
         # rows first, for blocks of them
         kept = (plate, *(own for own in variable.plates if own is not plate))
         given = [rows_first(masks[leaf], leaf, plate) for leaf in below]
-        given += [rows_first(labels[label] >= 0, label, plate) for label in known]
+        given += [rows_first(told[own], own, plate) for own in known]
         axes = [
             _axes_over((plate, *(own for own in node.plates if own is not plate)), kept)
             for node in (*below, *known)

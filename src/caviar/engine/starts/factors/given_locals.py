@@ -23,6 +23,7 @@ from ...design.keys import ColumnKey, StatisticKey
 from ...local.categorical import CategoricalFactor
 from ...local.family import FamilyFactor
 from ...local.gated import SwitchedFactor
+from ...local.known_in_part import KnownInPartFactor
 from ...local.label_frequencies import FrequenciesFactor
 from ...local.local_factor import LocalFactor
 from ...local.statistics import LocalState, Rows
@@ -145,14 +146,14 @@ def expected_of(
     if factor.labels:
         return with_labels(problem, factor, given, rows)
     ((variable, values),) = given.items()
-    if not isinstance(factor, FamilyFactor):
+    if not isinstance(factor, FamilyFactor | KnownInPartFactor):
         raise ModelError(f"init of '{variable.name}' is not possible inside the joint factor '{factor.name}'")
     reference = problem.coordinates.of(variable)
     values = values if reference is None else values - reference
     expected = np.zeros((factor.n_rows, len(values)))
     for name, statistic in zip(variable.family.statistics, variable.statistics_of(values), strict=True):
         factor.view(expected, StatisticKey(variable.name, name))[...] = np.moveaxis(statistic, 0, -1)
-    return expected
+    return factor.with_known(expected, rows.columns)
 
 
 def with_labels(

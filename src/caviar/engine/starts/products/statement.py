@@ -165,7 +165,7 @@ def _variance(problem: Problem, location: Variable) -> float | None:
 def is_free(problem: Problem, variable: Variable) -> bool:
     """Whether a location is hidden with all its repetitions, and known only by the statement."""
     own = problem.bound.of(variable)
-    if own.clamped is not None or own.prior is not None:
+    if own.clamped is not None or own.prior is not None or own.in_part is not None:
         return False
     return variable in problem.order or any(
         variable in factor.variables
