@@ -31,7 +31,7 @@ from .checks import (
 )
 from .choices import Choices
 from .closed_forms import enumerated_evidence
-from .gaps import with_gaps, with_known_labels
+from .gaps import with_gaps, with_known_labels, with_known_numbers
 from .kinds import kinds_of
 from .statement import Stated, state
 
@@ -64,6 +64,7 @@ def check(seed: int) -> set[str]:
         every = stated.simulate_all(seed, n_rows) if seed % 2 else {}
         gaps = with_gaps(stated, data, rng)
         data = with_known_labels(stated, every, gaps, rng) if every else gaps
+        data = with_known_numbers(stated, every, data, rng) if seed % 4 == 1 else data
         has_gaps = _has_missing(data)
         done |= {kind for kind, is_so in _kinds_of_gaps(stated, data).items() if is_so}
     rows = stated.data_plate.name if stated.writer.has_chain and stated.data_plate else None
@@ -111,7 +112,7 @@ def _has_missing(data: dict) -> bool:
 def _kinds_of_gaps(stated: Stated, data: dict) -> dict[str, bool]:
     labels = {name: data[name] for name in stated.latent if name in data}
     leaves = {name: value for name, value in data.items() if name not in labels}
-    return {"missing entries": _has_missing(leaves), "labels known in part": bool(labels)}
+    return {"missing entries": _has_missing(leaves), "variables of the rows known in part": bool(labels)}
 
 
 def _check_enumerated(stated: Stated, data: dict, seed: int, n_rows: int) -> set[str]:

@@ -10,7 +10,7 @@ import caviar as cv
 
 from .statement import Stated
 
-__all__ = ["with_gaps", "with_known_labels"]
+__all__ = ["with_gaps", "with_known_labels", "with_known_numbers"]
 
 
 def with_gaps(stated: Stated, data: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
@@ -46,4 +46,28 @@ def with_known_labels(
             labels[rng.random(labels.shape) < 0.6] = np.nan
             if np.isnan(labels).any():
                 found[name] = labels
+    return found
+
+
+def with_known_numbers(
+    stated: Stated, every: dict[str, Any], data: dict[str, Any], rng: np.random.Generator
+) -> dict[str, Any]:
+    """Return data with some of the hidden numbers, vectors and matrices of the rows told, of the values of all."""
+    found = dict(data)
+    for name in stated.latent:
+        variable = stated.model.variables[name]
+        is_joint, is_brought = (
+            isinstance(every[name], tuple),
+            variable.is_brought or "answer" in vars(variable),
+        )
+        if is_joint or is_brought or variable.summed or not variable.takes_data or variable.is_flat:
+            continue
+        is_label = isinstance(variable, cv.Categorical | cv.MarkovChain | cv.StickBreaking)
+        if is_label or stated.data_plate not in variable.plates or rng.random() < 0.4:
+            continue
+        values = np.array(every[name], dtype=float)
+        gone = rng.random(values.shape[: len(variable.plates)]) < 0.6
+        if gone.any() and not gone.all():
+            values[gone] = np.nan
+            found[name] = values
     return found

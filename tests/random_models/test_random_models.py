@@ -23,7 +23,7 @@ from .checks import (
     rows_of,
 )
 from .closed_forms import PAIRS, enumerated_evidence
-from .gaps import with_gaps, with_known_labels
+from .gaps import with_gaps, with_known_labels, with_known_numbers
 from .statement import state
 from .strategy import Drawn, examples, models
 
@@ -110,11 +110,12 @@ def test_the_origin_does_not_matter(drawn: Drawn, shift: float):
 
 @examples(80)
 @given(models())
-def test_missing_entries_and_labels_known_in_part(drawn: Drawn):
-    """Entries are left out of the densities, labels are what is told; empty rows are not there at all."""
+def test_missing_entries_and_variables_of_the_rows_known_in_part(drawn: Drawn):
+    """Entries are left out of the densities, labels and numbers are what is told; empty rows are not there at all."""
     stated, rng = drawn.stated, drawn.rng
     every = stated.simulate_all(drawn.seed, drawn.n_rows)
     data = with_known_labels(stated, every, with_gaps(stated, drawn.data, rng), rng)
+    data = with_known_numbers(stated, every, data, rng)
     fixed = {"data_plate": stated.data_plate, "seed": 0}
     try:
         posterior = stated.model.fit(data, max_iter=200, tol=1e-11, **fixed)
