@@ -13,6 +13,7 @@ from caviar.engine.design.backend import Workspace
 from caviar.engine.local.statistics import Coefficients, Rows, Sums
 from caviar.engine.rows.row_map import RowMap
 from caviar.engine.rows.tasks import rows_at
+from caviar.engine.rows.terms.row_term import BlockWork
 from caviar.engine.rows.truncated.block import Block
 from caviar.engine.rows.truncated.supports import Supports
 from caviar.engine.rows.truncated.truncated_rows import TruncatedRows
@@ -94,7 +95,7 @@ def looks(model: cv.Model, data: Any, labels: Any, n: int, weights: Any = None, 
     (label,) = looking.problem.factors
     sums = Sums({label.key: sums.fused[label.key].copy()}, {}, dict(sums.log_partition), {})
     every, _ = own.summarize(block, coefficients, {}, Workspace())
-    logits = own.apart.natural_of(label, block, coefficients, looking.scratch).copy()
+    logits = own.apart.of[label.key].natural(BlockWork(block, coefficients, looking.scratch)).copy()
     counted = np.ones(block.n_rows) if block.weights is None else block.weights
     supports = Supports.from_state(state)
     return Looked(sums, every, supports, logits, counted, block.columns, label.key)

@@ -22,6 +22,7 @@ from .sequences import SequencesAtWork, given_sequences, sequence_bounds, tiles_
 from .subsample import Sample, rows_from
 from .sums_by_batch import SumsByBatch
 from .tasks import Chunk, InferBlocks, RowSource, SumStatic, blocks_of, chunked, chunks_of, kept_rows, rows_at
+from .terms.row_term import BlockWork
 
 T = TypeVar("T")
 
@@ -216,7 +217,7 @@ class RowMap:
         return found
 
     def _sum_fixed(self) -> Sums:
-        if not self.model.has_static:
+        if not self.model.static_terms:
             return Sums.zero()
         source, n_rows = self.source, self.source.n_rows
         is_block = n_rows <= self.model.block_rows
@@ -264,7 +265,7 @@ class RowMap:
         sums, _ = self.executor.sum(work, self.source, chunks, nothing)
         whole = self.model.with_entropies(sums, coefficients).scaled(scale)
         static = Sums.zero()
-        if self.model.has_static:
+        if self.model.static_terms:
             # of the same rows: beside those of all rows, a sum of squares would be less than what it consists of
             own = SumStatic(self.model, self._found.scratch)
             static = self.executor.sum(own, self.source, chunks, nothing)[0].scaled(scale)
@@ -365,9 +366,8 @@ class RowMap:
                 counted[rows.where] &= rows.weights > 0
             for _, own in tiles_of(self.model, rows):
                 given = {key: values[:, own.where] for key, values in state.items()}
-                natural[:, own.where] = self.model.apart.natural_of(
-                    chain, own, coefficients, self._found.scratch, given
-                )
+                work = BlockWork(own, coefficients, self._found.scratch, given)
+                natural[:, own.where] = self.model.apart.of[chain.key].natural(work)
 
         for _ in self._map_here(block):
             pass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +11,12 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import softmax
 
-from ..._errors import ModelError
 from ..._typing import Array
 from ..design.backend import Workspace
-from ..design.features import FeatureTable
 from ..design.keys import ColumnKey, FactorKey, StatisticKey
 from ..local.local_factor import LocalFactor, Part
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
-from ..rows.apart import DerivedApart
+from ..rows.row_model import RowModel
 from .kernel import Found, TopicWords, ascend_documents, bounds_of_proportions, expected_log_of
 from .lowering import BoundDocuments
 from .response import DocumentResponse, changes_of_words
@@ -29,8 +27,6 @@ _WORDS_A_DOCUMENT = 16
 _FEWEST_DOCUMENTS, _MOST_DOCUMENTS = 128, 4_096
 
 _COEFFICIENTS = ("expected_log", "highest", "scaled")
-
-_NOT_DENSE = "sums over documents are not formed by pairs of features, which dense products alone have"
 
 _RATIOS, _APART = "ratios", "apart"
 """Keys of what documents leave behind, of which :meth:`TopicRows.with_entropies` makes the sum for the topics."""
@@ -63,7 +59,7 @@ class Effort:
 _THOROUGH = Effort(2_000, 2_000, 1e-10, 1.0)
 
 
-class TopicRows:
+class TopicRows(RowModel):
     """What a model of documents does with a block of them; see :class:`~caviar.engine.rows.row_model.RowModel`.
 
     Parameters
@@ -88,19 +84,7 @@ class TopicRows:
     """
 
     keeps_locals = True
-    maximises = True
-    has_centres = False
     begins_anew = True
-    within_sets = None
-    with_new_sets = None
-    is_dense = False
-    has_static = False
-    chains = ()
-    apart = DerivedApart()
-    most_sweeps = 1
-    entries: Sequence[ColumnKey] = ()
-    tables: Mapping[LocalFactor, FeatureTable] = {}
-    n_kept = 0
 
     def __init__(
         self,
@@ -114,6 +98,7 @@ class TopicRows:
         self.prior = bound.prior if bound.pattern.is_plain else np.empty(0)
         self.effort = effort or Effort()
         self.part_of_topics = part
+        self.parts_of_messages = {*_COEFFICIENTS, part.key}
         self.word = ColumnKey(bound.pattern.word.name)
         self._topics = StatisticKey(bound.pattern.topics.name, "log_x")
 
@@ -134,10 +119,6 @@ class TopicRows:
     def why_not_on_a_device(self) -> str:
         """Return why no passes can be made on a device."""
         return "the pass over the rows of this model is one of its own"
-
-    def why_no_response(self) -> str:
-        """Return nothing: the words of each topic respond to the topics."""
-        return ""
 
     def changed(self, parts: Arrays, coefficients: Coefficients) -> Coefficients:
         """Return the change of the expected log topics, which the words meet."""
@@ -170,46 +151,10 @@ class TopicRows:
         return Sums({}, {self.part_of_topics.key: changes_of_words(own, of_topics)}, {}, {})
 
     @property
-    def n_curved(self) -> int:
-        """Refuse: documents are not dense products."""
-        raise ModelError(_NOT_DENSE)
-
-    def curvature(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> Sums:
-        """Refuse: see :attr:`n_curved`."""
-        raise ModelError(_NOT_DENSE)
-
-    def whole_curvature(self, summed: Sums) -> dict[FactorKey, Array]:
-        """Refuse: see :attr:`n_curved`."""
-        raise ModelError(_NOT_DENSE)
-
-    def curved(self, whole: Mapping[FactorKey, Array], parts: Arrays, n: int) -> Arrays:
-        """Refuse: see :attr:`n_curved`."""
-        raise ModelError(_NOT_DENSE)
-
-    def curved_between(self, whole: Mapping[FactorKey, Array], parts: Arrays, n: int) -> Array:
-        """Refuse: see :attr:`n_curved`."""
-        raise ModelError(_NOT_DENSE)
-
-    @property
-    def parts_of_messages(self) -> Set[Hashable]:
-        """The parts of the coefficients that a block of rows needs: all; and the sum that the topics meet."""
-        return {*_COEFFICIENTS, self.part_of_topics.key}
-
-    @property
     def block_rows(self) -> int:
         """Documents of a block; depends on the size of the vocabulary alone."""
         wanted = 64 * round(self.part_of_topics.shape[1] / _WORDS_A_DOCUMENT / 64)
         return min(max(wanted, _FEWEST_DOCUMENTS), _MOST_DOCUMENTS)
-
-    @property
-    def operations_a_row(self) -> float:
-        """0: batches are a user's choice, because each has sums of the size of all topics and words."""
-        return 0.0
-
-    @property
-    def buffer_rows(self) -> int:
-        """Numbers of each document that a pass holds in its buffers, about: concentrations and their logarithms."""
-        return 3 * self.proportions.n_rows
 
     @property
     def n_sums(self) -> int:
@@ -222,8 +167,6 @@ class TopicRows:
         return Coefficients(
             {}, {"expected_log": words.expected_log, "highest": words.highest, "scaled": words.scaled}
         )
-
-    starting_coefficients = coefficients
 
     def words(self, coefficients: Coefficients) -> TopicWords:
         """Return what the documents need of the topics from coefficients."""
@@ -300,29 +243,10 @@ class TopicRows:
             {}, {self.part_of_topics.key: total.T}, {}, {self.proportions.key: 0.0, self.tokens.key: 0.0}
         )
 
-    def matrices(self, parts: Mapping[Hashable, Array]) -> dict[FactorKey, Array]:
-        """Return no matrices: words are looked up."""
-        return {}
-
     def zeros_of(self, factor: LocalFactor, zeros: Coefficients, rows: Rows, scratch: Workspace) -> Array:
         """Return zeros: no terms that count known probabilities of zero are compiled for documents."""
         counts: Any = rows.columns[self.word]
         return np.zeros((factor.n_rows, rows.n_rows if factor is self.proportions else counts.nnz))
-
-    def static_coefficients(self, parts: Arrays) -> Coefficients:
-        """Return no coefficients: there are no terms that no factor enters."""
-        return Coefficients({}, {})
-
-    def static_by_row(self, coefficients: Coefficients, rows: Rows, scratch: Workspace) -> Array:
-        """Return zeros: there are no terms that no factor enters."""
-        return np.zeros(rows.n_rows)
-
-    def static_of(self, weight: float) -> None:
-        """Return nothing: no sums are without a factor."""
-
-    def sum_static(self, rows: Rows, scratch: Workspace) -> Sums:
-        """Return no sums: a factor enters each of them."""
-        return Sums.zero()
 
     def infer(
         self, rows: Rows, coefficients: Coefficients, scratch: Workspace, given: LocalState | None = None

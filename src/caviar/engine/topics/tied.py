@@ -84,11 +84,7 @@ class TiedTopicRows(TopicRows):
     ) -> None:
         super().__init__(bound, factors, part, effort)
         self.ties = ties
-
-    @property
-    def parts_of_messages(self) -> set[Hashable]:
-        """The parts of the coefficients that a block of rows needs: all."""
-        return {*super().parts_of_messages, PRIOR}
+        self.parts_of_messages = {*self.parts_of_messages, PRIOR}
 
     def why_no_response(self) -> str:
         """Return why the response of the sums to the globals cannot be computed."""
@@ -98,8 +94,6 @@ class TiedTopicRows(TopicRows):
         """Return what the documents need from the topics and from the variables above their proportions."""
         own = super().coefficients(arrays)
         return Coefficients({}, {**own.parts, PRIOR: self.ties.prior(arrays)})
-
-    starting_coefficients = coefficients
 
     def prior_of(self, coefficients: Coefficients) -> Array:
         """Return the concentration that documents begin from, (K,)."""

@@ -107,10 +107,6 @@ class TruncatedRows(IndependentRows):
         """Numbers of a row that a pass keeps: values in NumPy, and in compiled loops features that are no products."""
         return self._n_kept
 
-    @property
-    def buffer_rows(self) -> int:
-        return 3 * self.n_responsibilities + self._table.n_dense
-
     def why_not_on_a_device(self) -> str:
         return "a device makes products of all components: leave responsibilities= out there"
 
