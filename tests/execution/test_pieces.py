@@ -51,7 +51,7 @@ def test_blocks_of_rows_in_single_precision_keep_no_features():
 def test_features_of_pieces_go_into_one_buffer():
     """The only block of a table keeps its features; a piece that did would take new memory in each pass."""
     alone, rows = _work_on(CASES["independent"].draw(np.random.default_rng(0), 100))
-    piece = alone.task()(alone.rows, Workspace())
+    piece = alone.task()(rows=alone.rows, scratch=Workspace())
     bounds = (0, rows.source.n_rows)
     assert alone._rows(rows.source, bounds).tables is not None
     assert piece._rows(rows.source, bounds).tables is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -72,29 +73,27 @@ class Chunk:
     bounds: tuple[tuple[int, int], ...]
 
 
-class Work(Protocol):
+class Work(ABC):
     """What is done with a chunk of rows: sums, and what the same work on the same rows starts from the next time."""
 
-    @property
-    def rows(self) -> RowModel:
-        """What stays the same from pass to pass."""
-        ...
+    rows: RowModel
+    """What stays the same from pass to pass."""
 
+    @abstractmethod
     def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, Any]:
         """Return the sums over a chunk of a source, and what is carried over."""
-        ...
 
     def spread(self, over: Over) -> Work:
         """Return the same work, the parts of a block done with the help of others: for a chunk without another."""
-        ...
+        return self
 
-    def task(self) -> Callable[[RowModel, Workspace], Work]:
-        """Return what of it changes from pass to pass: what makes it of the same model and buffers elsewhere."""
-        ...
+    @abstractmethod
+    def task(self) -> Callable[..., Work]:
+        """Return what of it changes from pass to pass: with ``rows`` and ``scratch`` elsewhere it is the same work."""
 
 
 @dataclass(frozen=True)
-class InferBlocks:
+class InferBlocks(Work):
     """Local factors at their optimum, and the sums over them; local factors are carried over where they are kept."""
 
     rows: RowModel
@@ -140,13 +139,13 @@ class InferBlocks:
         """Return the same work, the tiles of a long sequence done with the help of others."""
         return self if not self.rows.chains else replace(self, over=over)
 
-    def task(self) -> Callable[[RowModel, Workspace], Work]:
-        """Return what makes this work with the same coefficients, as far as rows need them."""
-        return partial(_inferring, self.coefficients.of_parts(self.rows.parts_of_messages))
+    def task(self) -> Callable[..., Work]:
+        coefficients = self.coefficients.of_parts(self.rows.parts_of_messages)
+        return partial(InferBlocks, coefficients=coefficients, is_whole=False)
 
 
 @dataclass(frozen=True)
-class SumStatic:
+class SumStatic(Work):
     """The sums that no local factor enters."""
 
     rows: RowModel
@@ -162,12 +161,7 @@ class SumStatic:
                 total.add(self.rows.sum_static(own, self.scratch))
         return total, None
 
-    def spread(self, over: Over) -> SumStatic:
-        """Return this: it is done once."""
-        return self
-
-    def task(self) -> Callable[[RowModel, Workspace], Work]:
-        """Return what makes this work: it is the same in each pass."""
+    def task(self) -> Callable[..., Work]:
         return SumStatic
 
 
@@ -189,10 +183,6 @@ def kept_rows(model: RowModel, source: RowSource, bounds: tuple[int, int], scrat
         return replace(rows_at(source, bounds), tables=WeakKeyDictionary())
 
     return scratch.kept(("rows with features", bounds), (source,), with_tables, shared=True)
-
-
-def _inferring(coefficients: Coefficients, rows: RowModel, scratch: Workspace) -> InferBlocks:
-    return InferBlocks(rows, coefficients, scratch, is_whole=False)
 
 
 def blocks_of(

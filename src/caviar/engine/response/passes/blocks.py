@@ -22,7 +22,7 @@ _MOST_PAIRS = 4e6
 
 
 @dataclass(frozen=True)
-class RespondBlocks:
+class RespondBlocks(Work):
     """How sums over blocks of rows change with the coefficients, the local factors at their optimum."""
 
     rows: RowModel
@@ -53,21 +53,14 @@ class RespondBlocks:
         """Return the same work, the tiles of a long sequence done with the help of others."""
         return replace(self, over=over)
 
-    def task(self) -> Callable[[RowModel, Workspace], Work]:
-        """Return what makes this work with the same coefficients, as far as rows need them."""
+    def task(self) -> Callable[..., Work]:
         wanted = self.rows.parts_of_messages
         changes = tuple(change.of_parts(wanted) for change in self.changes)
-        return partial(_responding, self.coefficients.of_parts(wanted), changes)
-
-
-def _responding(
-    coefficients: Coefficients, changes: tuple[Coefficients, ...], rows: RowModel, scratch: Workspace
-) -> RespondBlocks:
-    return RespondBlocks(rows, coefficients, changes, scratch)
+        return partial(RespondBlocks, coefficients=self.coefficients.of_parts(wanted), changes=changes)
 
 
 @dataclass(frozen=True)
-class CurveBlocks:
+class CurveBlocks(Work):
     """The sums of a pass, and how those of dense products change with every entry of their matrices, all at once."""
 
     rows: RowModel
@@ -83,17 +76,8 @@ class CurveBlocks:
                 total.add(self.rows.curvature(rows, self.coefficients, self.scratch))
         return total, carried
 
-    def spread(self, over: Over) -> CurveBlocks:
-        """Return this: it is done once."""
-        return self
-
-    def task(self) -> Callable[[RowModel, Workspace], Work]:
-        """Return what makes this work with the same coefficients."""
-        return partial(_curving, self.coefficients.of_parts(self.rows.parts_of_messages))
-
-
-def _curving(coefficients: Coefficients, rows: RowModel, scratch: Workspace) -> CurveBlocks:
-    return CurveBlocks(rows, coefficients, scratch)
+    def task(self) -> Callable[..., Work]:
+        return partial(CurveBlocks, coefficients=self.coefficients.of_parts(self.rows.parts_of_messages))
 
 
 def is_worth_curving(model: RowModel, n_changes: int) -> bool:
