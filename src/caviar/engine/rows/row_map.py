@@ -14,7 +14,7 @@ from ..._typing import Array
 from ...numerics.cached import cached_property
 from ...numerics.sums.pairwise import pairwise_sum
 from ..design.backend import Workspace
-from ..local.chains.chain import Beside, ChainFactor
+from ..local.chains.chain import Ahead, Beside, ChainFactor, Said
 from ..local.statistics import Coefficients, LocalState, Rows, Summary, Sums
 from .executor import Executor
 from .row_model import RowModel
@@ -372,9 +372,9 @@ class RowMap:
         for _ in self._map_here(block):
             pass
         if counted.all():
-            return chain.path(natural, steps, coefficients.parts)
-        path = chain.path(natural[:, counted], steps.at(counted), coefficients.parts)
-        return chain.continued(path, natural, counted, steps, means, beside)
+            return chain.path(Said(natural, steps, coefficients.parts))
+        path = chain.path(Said(natural[:, counted], steps.at(counted), coefficients.parts))
+        return chain.continued(path, Ahead(natural, counted, steps, means, beside))
 
     def natural_parameters(
         self, coefficients: Coefficients, given: LocalState | None = None

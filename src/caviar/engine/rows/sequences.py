@@ -22,7 +22,7 @@ from ...numerics.sums.pairwise import pairwise_sum
 from ..binding.missing.entries import order_of_patterns
 from ..design.backend import Workspace
 from ..design.keys import FactorKey
-from ..local.chains.chain import ChainFactor, begins_of
+from ..local.chains.chain import ChainFactor, Said, begins_of
 from ..local.chains.steps import Steps
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Sums
@@ -360,7 +360,8 @@ class SequencesAtWork:
             return
         steps = steps.at(counted)
         try:
-            smoothing = chain.smoothing(natural[:, counted], steps, coefficients.parts, self._scratch)
+            said = Said(natural[:, counted], steps, coefficients.parts)
+            smoothing = chain.smoothing(said, self._scratch)
         except ImpossiblePathError as error:
             raise ImpossibleSequenceError(_no_path(chain, rows, counted, error)) from error
         except ImproperError as error:

@@ -18,7 +18,7 @@ from ...._typing import AnyArray, Array
 from ....numerics.extrapolated import Extrapolation
 from ...design.backend import Workspace
 from ...design.keys import FactorKey
-from ...local.chains.chain import ChainFactor
+from ...local.chains.chain import ChainFactor, Said
 from ...local.statistics import Arrays, Coefficients, LocalState, Rows, Sums
 from ...rows.row_model import RowModel
 from ...rows.sequences import Over, SequencesAtWork, known_of_block, steps_of_block
@@ -130,13 +130,9 @@ class _Responses:
         block, parts = self._block, self._block.coefficients.parts
         counted, steps = steps_of_block(chain, block.rows), known_of_block(chain, block.rows)
         natural, said = block.natural_of(chain).copy(), self._said_to(chain)
-        found = chain.response_of_sequences(
-            natural[:, counted],
-            steps.at(counted),
-            parts,
-            said[:, :, counted],
-            [change.parts for change in self._changes],
-        )
+        of_block = Said(natural[:, counted], steps.at(counted), parts)
+        of_sums = [change.parts for change in self._changes]
+        found = chain.response_of_sequences(of_block, said[:, :, counted], of_sums)
         moved = np.zeros(said.shape)
         moved[:, :, counted] = found.changes
         self.moved[chain.key] = moved
