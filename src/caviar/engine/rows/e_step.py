@@ -235,26 +235,12 @@ class IndependentRows(RowModel):
             coefficients = own.at_columns(coefficients)
         return coefficients
 
-    def summarize(
-        self,
-        rows: Rows,
-        coefficients: Coefficients,
-        before: LocalState,
-        scratch: Workspace,
-        given: LocalState | None = None,
-    ) -> tuple[Sums, LocalState]:
+    def summarize(self, work: BlockWork, given: LocalState | None = None) -> tuple[Sums, LocalState]:
         """Return the sums over a block with the local factors at their optimum, and these factors' statistics.
 
         The sums are valid until the thread's next block: they live in its scratch.
-
-        Parameters
-        ----------
-        before
-            Local statistics from the last pass; needed only where local factors depend on each other.
-        given
-            Local statistics (E, B) of factors that are inferred elsewhere, to be overwritten.
         """
-        sums, work = Sums.zero(), BlockWork(rows, coefficients, scratch, before)
+        sums, before = Sums.zero(), dict(work.state)
         if self.keeps_locals and not work.state:
             settled(self._inferences, work, self.keeps_locals)
         for own in self.apart.in_turn:
@@ -265,29 +251,20 @@ class IndependentRows(RowModel):
         self._sum_rows(work, sums)
         return sums, self.apart.left_by(work, before) if self.keeps_locals else {}
 
-    def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Workspace) -> Sums:
+    def sums_of(self, work: BlockWork) -> Sums:
         """Return the sums over a block of rows for given local statistics; their entropies count as zero.
 
         Only missing entries of vectors depend on the coefficients, and have an entropy.
         """
         sums = Sums({}, {}, {}, {factor.key: 0.0 for factor in self.factors})
-        self._sum_rows(BlockWork(rows, coefficients, scratch, state), sums)
+        self._sum_rows(work, sums)
         return sums
 
     def _inference(self, factor: LocalFactor) -> FactorOfRows:
         return self._inferences[self.factors.index(factor)]
 
-    def infer(
-        self, rows: Rows, coefficients: Coefficients, scratch: Workspace, given: LocalState | None = None
-    ) -> LocalState:
-        """Return the natural parameters of every local factor for a block of rows: (E, B) each.
-
-        Parameters
-        ----------
-        given
-            Statistics (E, B) of factors that stay at these, and are left out of what is returned.
-        """
-        return settled(self._inferences, BlockWork(rows, coefficients, scratch, given), self.keeps_locals)
+    def infer(self, work: BlockWork) -> LocalState:
+        return settled(self._inferences, work, self.keeps_locals)
 
     def changed(self, parts: Arrays, coefficients: Coefficients) -> Coefficients:
         """Return changes of coefficients, zeros where there are none."""
@@ -296,25 +273,10 @@ class IndependentRows(RowModel):
 
     def respond(
         self,
-        rows: Rows,
-        coefficients: Coefficients,
+        work: BlockWork,
         changes: Sequence[Coefficients],
-        before: LocalState,
-        scratch: Workspace,
         given: Mapping[FactorKey, Sequence[Array]] | None = None,
     ) -> Sums:
-        """Return by how much the sums over a block change with the coefficients, an axis of the D changes first.
-
-        Parameters
-        ----------
-        changes
-            Of the coefficients.
-        before
-            Local statistics, near their optimum where local factors depend on each other; of what is given at it.
-        given
-            Local factors that are inferred elsewhere: how their statistics (E, B) change with each of the changes.
-        """
-        work = BlockWork(rows, coefficients, scratch, before)
         if self.keeps_locals and not work.state:
             settled(self._inferences, work, self.keeps_locals)
         return BlockResponse(self._inferences, self._products, self._contracted).sums(work, changes, given)
@@ -343,9 +305,8 @@ class IndependentRows(RowModel):
         products = self._feature_products
         return sum(n_pairs(factor) * products[factor.key][1].number for factor in self.factors)
 
-    def curvature(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> Sums:
+    def curvature(self, work: BlockWork) -> Sums:
         """Return the sums over a block, and how those of dense products change with each entry of their matrices."""
-        work = BlockWork(rows, coefficients, scratch)
         found, sums = curvature(work, self._inferences, self._feature_products), Sums.zero()
         self._sum_rows(work, sums)
         found.add(sums)

@@ -408,7 +408,7 @@ class RowMap:
         self, rows: Rows, coefficients: Coefficients, given: LocalState | None = None
     ) -> LocalState:
         """Return the natural parameters of every local factor for some rows, except those that are given."""
-        return self.model.infer(rows, coefficients, self._found.scratch, given)
+        return self.model.infer(BlockWork(rows, coefficients, self._found.scratch, given))
 
     def sum_given(self, give: Callable[[Rows], LocalState], coefficients: Coefficients) -> Summary:
         """Return the sums over the rows for given local statistics.
@@ -430,7 +430,7 @@ class RowMap:
             state = give(rows)
             if model.chains and in_order:
                 return given_sequences(model, rows, state, coefficients, self._found.scratch)
-            return model.sums_of(rows, state, coefficients, self._found.scratch)
+            return model.sums_of(BlockWork(rows, coefficients, self._found.scratch, state))
 
         sums = self._sum_here(block)
         for chain in () if in_order else model.chains:

@@ -225,27 +225,20 @@ class RowModel(ABC):
         return self.coefficients(arrays)
 
     @abstractmethod
-    def summarize(
-        self,
-        rows: Rows,
-        coefficients: Coefficients,
-        before: LocalState,
-        scratch: Workspace,
-        given: LocalState | None = None,
-    ) -> tuple[Sums, LocalState]:
+    def summarize(self, work: BlockWork, given: LocalState | None = None) -> tuple[Sums, LocalState]:
         """Return the sums over a block with the local factors at their optimum, and what the next pass starts from.
 
         Parameters
         ----------
-        before
-            What the last pass has left.
+        work
+            The block with what the last pass has left.
         given
             Local statistics (E, B) of factors that are inferred elsewhere, to be overwritten.
         """
 
     @abstractmethod
-    def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Workspace) -> Sums:
-        """Return the sums over a block for given local statistics; their entropies count as zero."""
+    def sums_of(self, work: BlockWork) -> Sums:
+        """Return the sums over a block for the local statistics that it has; their entropies count as zero."""
 
     def matrices(self, parts: Mapping[Hashable, Array]) -> dict[FactorKey, Array]:
         """Return the matrix of each local factor that meets features of the data."""
@@ -256,10 +249,8 @@ class RowModel(ABC):
         """Return how many known probabilities of zero each statistic meets, for any other local variables."""
 
     @abstractmethod
-    def infer(
-        self, rows: Rows, coefficients: Coefficients, scratch: Workspace, given: LocalState | None = None
-    ) -> LocalState:
-        """Return the natural parameters of every local factor for a block of rows, but of those that are given."""
+    def infer(self, work: BlockWork) -> LocalState:
+        """Return the natural parameters (E, B) of every local factor but of those whose statistics a block has."""
 
     @abstractmethod
     def changed(self, parts: Arrays, coefficients: Coefficients) -> Coefficients:
@@ -276,16 +267,24 @@ class RowModel(ABC):
     @abstractmethod
     def respond(
         self,
-        rows: Rows,
-        coefficients: Coefficients,
+        work: BlockWork,
         changes: Sequence[Coefficients],
-        before: LocalState,
-        scratch: Workspace,
         given: Mapping[FactorKey, Sequence[Array]] | None = None,
     ) -> Sums:
-        """Return by how much the sums over a block change with the coefficients, an axis of the changes first."""
+        """Return by how much the sums over a block change with the coefficients, an axis of the D changes first.
 
-    def curvature(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> Sums:
+        Parameters
+        ----------
+        work
+            The block with local statistics near their optimum where local factors depend on each other; of what is
+            given at it.
+        changes
+            Of the coefficients.
+        given
+            Local factors that are inferred elsewhere: how their statistics (E, B) change with each of the changes.
+        """
+
+    def curvature(self, work: BlockWork) -> Sums:
         """Return the sums of a pass, and how those of dense products change with pairs of entries of their matrices."""
         raise ModelError(_NOT_DENSE)
 

@@ -234,7 +234,7 @@ class SequencesAtWork:
             places, own = self.tiles[number]
             given: LocalState = {chain.key: self.state[chain.key][:, places].copy() for chain in chains}
             before = self.state_at(places) if model.keeps_locals else {}
-            sums, after = model.summarize(own, self.coefficients, before, self._scratch, given)
+            sums, after = model.summarize(self._work(own, before), given)
             for factor in kept:
                 after_all[factor.key][:, places] = after[factor.key]
             return sums.plus(Sums.zero())
@@ -430,7 +430,7 @@ def given_sequences(
     }
     for places, own in tiles_of(row_pass, rows):
         given = {key: values[:, places].copy() for key, values in state.items()}
-        total.add(row_pass.sums_of(own, given, coefficients, scratch))
+        total.add(row_pass.sums_of(BlockWork(own, coefficients, scratch, given)))
     for chain in row_pass.chains:
         counted = steps_of_block(chain, rows)
         total.parts.update(chain.sums_given(state[chain.key][:, counted], known[chain].at(counted)))

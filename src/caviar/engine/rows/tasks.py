@@ -17,6 +17,7 @@ from ..design.keys import ColumnKey
 from ..local.statistics import Coefficients, LocalState, Rows, Sums
 from .row_model import RowModel
 from .sequences import Over, one_by_one, summarize_sequences, tiles_of
+from .terms.row_term import BlockWork
 
 _MOST_CHUNKS = 128
 """Units of work that are handed to an executor: runs of blocks, so that handing over costs little."""
@@ -132,7 +133,7 @@ class InferBlocks(Work):
 
     def _summarize(self, rows: Rows, before: LocalState) -> tuple[Sums, LocalState]:
         if not self.rows.chains:
-            return self.rows.summarize(rows, self.coefficients, before, self.scratch)
+            return self.rows.summarize(BlockWork(rows, self.coefficients, self.scratch, before))
         return summarize_sequences(self.rows, rows, self.coefficients, self.scratch, self.over, before)
 
     def spread(self, over: Over) -> InferBlocks:

@@ -17,6 +17,7 @@ from ..design.keys import ColumnKey, FactorKey, StatisticKey
 from ..local.local_factor import LocalFactor, Part
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
 from ..rows.row_model import RowModel
+from ..rows.terms.row_term import BlockWork
 from .kernel import Found, TopicWords, ascend_documents, bounds_of_proportions, expected_log_of
 from .lowering import BoundDocuments
 from .response import DocumentResponse, changes_of_words
@@ -132,17 +133,13 @@ class TopicRows(RowModel):
 
     def respond(
         self,
-        rows: Rows,
-        coefficients: Coefficients,
+        work: BlockWork,
         changes: Sequence[Coefficients],
-        before: LocalState,
-        scratch: Workspace,
         given: Mapping[FactorKey, Sequence[Array]] | None = None,
     ) -> Sums:
         """Return the changes of the words of each topic, (n, K, V)."""
-        counts: Any = rows.columns[self.word]
-        words, prior = self.words(coefficients), self.prior_of(coefficients)
-        found = self.thorough()._ascend(counts, words, prior, before.get(self.proportions.key), scratch)
+        rows, counts = work.rows, self._counts(work)
+        words, found = self.words(work.coefficients), self.thorough()._ascend(work)
         logits = self.logits(counts, expected_log_of(found.concentration), words)
         probabilities = softmax(logits, axis=1)
         weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
@@ -189,33 +186,28 @@ class TopicRows(RowModel):
         """Return the sums over documents that the variables above the proportions need: none."""
         return {}
 
-    def summarize(
-        self,
-        rows: Rows,
-        coefficients: Coefficients,
-        before: LocalState,
-        scratch: Workspace,
-        given: LocalState | None = None,
-    ) -> tuple[Sums, LocalState]:
+    def summarize(self, work: BlockWork, given: LocalState | None = None) -> tuple[Sums, LocalState]:
         """Return the sums over a block of documents, and the concentrations of their proportions, (B, K)."""
-        counts, words = rows.columns[self.word], self.words(coefficients)
-        prior = self.prior_of(coefficients)
-        found = self._ascend(counts, words, prior, before.get(self.proportions.key), scratch)
-        return self._sums(rows, counts, found, coefficients), {self.proportions.key: found.concentration}
+        found = self._ascend(work)
+        return self._sums(work, found), {self.proportions.key: found.concentration}
 
-    def _ascend(
-        self, counts: Any, words: TopicWords, prior: Array, before: Array | None, scratch: Workspace
-    ) -> Found:
-        effort = self.effort
+    def _counts(self, work: BlockWork) -> Any:
+        """Return how often each document of a block has each word, a sparse array (B, V)."""
+        return work.rows.columns[self.word]
+
+    def _ascend(self, work: BlockWork) -> Found:
+        effort, counts, before = self.effort, self._counts(work), work.state.get(self.proportions.key)
+        words, prior = self.words(work.coefficients), self.prior_of(work.coefficients)
         most, stretch = (effort.next, 1.0) if before is not None else (effort.first, effort.stretch)
         # words shared by all topics alike
         start = prior + counts.sum(axis=1)[:, None] / len(prior) if before is None else before
         return ascend_documents(
-            counts, words, prior, start, scratch, most=most, tol=effort.tol, stretch=stretch
+            counts, words, prior, start, work.scratch, most=most, tol=effort.tol, stretch=stretch
         )
 
-    def _sums(self, rows: Rows, counts: Any, found: Found, coefficients: Coefficients) -> Sums:
-        bounds = self.bounds(found.concentration, coefficients)
+    def _sums(self, work: BlockWork, found: Found) -> Sums:
+        rows, counts = work.rows, self._counts(work)
+        bounds = self.bounds(found.concentration, work.coefficients)
         weights = np.ones(len(bounds)) if rows.weights is None else rows.weights
         ratios = csr_array((found.ratios, counts.indices, counts.indptr), shape=counts.shape)
         parts: dict[Hashable, Array] = {_RATIOS: ratios.T @ (found.theta * weights[:, None])}
@@ -230,15 +222,15 @@ class TopicRows(RowModel):
             {}, parts, {self.tokens.key: log_normaliser}, {self.proportions.key: float(seen @ bounds)}
         )
 
-    def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Workspace) -> Sums:
+    def sums_of(self, work: BlockWork) -> Sums:
         """Return the sums over a block for given probabilities of the entries of the counts, (E, K)."""
-        counts: Any = rows.columns[self.word]
+        rows, counts = work.rows, self._counts(work)
         owners = np.repeat(np.arange(rows.n_rows), np.diff(counts.indptr))
         weights = counts.data if rows.weights is None else counts.data * rows.weights[owners]
         by_word = csr_array(
             (weights, counts.indices, np.arange(counts.nnz + 1)), shape=(counts.nnz, counts.shape[1])
         )
-        total = by_word.T @ state[self.tokens.key]
+        total = by_word.T @ work.state[self.tokens.key]
         return Sums(
             {}, {self.part_of_topics.key: total.T}, {}, {self.proportions.key: 0.0, self.tokens.key: 0.0}
         )
@@ -248,14 +240,11 @@ class TopicRows(RowModel):
         counts: Any = rows.columns[self.word]
         return np.zeros((factor.n_rows, rows.n_rows if factor is self.proportions else counts.nnz))
 
-    def infer(
-        self, rows: Rows, coefficients: Coefficients, scratch: Workspace, given: LocalState | None = None
-    ) -> LocalState:
+    def infer(self, work: BlockWork) -> LocalState:
         """Return the natural parameters: of the proportions, (K, B), and of each entry of the counts, (K, E)."""
-        assert not given, "what is given of documents gives the topics: documents/start.py"
-        counts, words = rows.columns[self.word], self.words(coefficients)
-        found = self.thorough()._ascend(counts, words, self.prior_of(coefficients), None, scratch)
-        logits = self.logits(counts, expected_log_of(found.concentration), words)
+        assert not work.state, "what is given of documents gives the topics: documents/start.py"
+        found, words = self.thorough()._ascend(work), self.words(work.coefficients)
+        logits = self.logits(self._counts(work), expected_log_of(found.concentration), words)
         return {self.proportions.key: found.concentration.T, self.tokens.key: logits.T}
 
     def logits(self, counts: Any, expected_log: Array, words: TopicWords) -> Array:

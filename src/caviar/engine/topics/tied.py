@@ -11,11 +11,11 @@ from ..._typing import Array
 from ...families import Dirichlet
 from ...numerics.spread import spread
 from ..compiled.terms import Compiled
-from ..design.backend import Workspace
 from ..design.contraction import Derivative
 from ..design.keys import StatisticKey
 from ..local.local_factor import LocalFactor, Part
-from ..local.statistics import Coefficients, LocalState, Rows, Sums
+from ..local.statistics import Coefficients, Sums
+from ..rows.terms.row_term import BlockWork
 from .e_step import Effort, TopicRows
 from .kernel import expected_log_of
 from .lowering import BoundDocuments
@@ -111,13 +111,13 @@ class TiedTopicRows(TopicRows):
         """Return the sums over documents with these concentrations (B, K)."""
         return self.ties.sums(expected_log_of(concentration), weights)
 
-    def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Workspace) -> Sums:
+    def sums_of(self, work: BlockWork) -> Sums:
         """Return the sums over a block for given probabilities of the entries of the counts, (E, K)."""
-        own = super().sums_of(rows, state, coefficients, scratch)
-        counts: Any = rows.columns[self.word]
+        own = super().sums_of(work)
+        rows, counts = work.rows, self._counts(work)
         owners = np.repeat(np.arange(rows.n_rows), np.diff(counts.indptr))
-        concentration = np.tile(self.prior_of(coefficients), (rows.n_rows, 1))
-        np.add.at(concentration, owners, counts.data[:, None] * state[self.tokens.key])
+        concentration = np.tile(self.prior_of(work.coefficients), (rows.n_rows, 1))
+        np.add.at(concentration, owners, counts.data[:, None] * work.state[self.tokens.key])
         weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
         above = self.sums_above(concentration, self.counting(counts, weights))
         return Sums({}, {**own.parts, **above}, {}, own.entropy)

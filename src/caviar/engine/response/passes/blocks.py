@@ -15,6 +15,7 @@ from ...rows.row_map import COLD, Look, RowMap
 from ...rows.row_model import RowModel
 from ...rows.sequences import Over, one_by_one
 from ...rows.tasks import Chunk, RowSource, Work, rows_at
+from ...rows.terms.row_term import BlockWork
 from .sequences import respond_sequences
 
 _MOST_PAIRS = 4e6
@@ -47,7 +48,7 @@ class RespondBlocks(Work):
             return respond_sequences(
                 self.rows, rows, self.coefficients, self.changes, before, self.scratch, self.over
             )
-        return self.rows.respond(rows, self.coefficients, self.changes, before, self.scratch)
+        return self.rows.respond(BlockWork(rows, self.coefficients, self.scratch, before), self.changes)
 
     def spread(self, over: Over) -> RespondBlocks:
         """Return the same work, the tiles of a long sequence done with the help of others."""
@@ -73,7 +74,7 @@ class CurveBlocks(Work):
         for bounds in chunk.bounds:
             rows = rows_at(source, bounds)
             if rows.n_rows:
-                total.add(self.rows.curvature(rows, self.coefficients, self.scratch))
+                total.add(self.rows.curvature(BlockWork(rows, self.coefficients, self.scratch)))
         return total, carried
 
     def task(self) -> Callable[..., Work]:

@@ -72,7 +72,7 @@ def respond_sequences(
         places, own = block.tiles[number]
         given = responses.at(places, [chain.key for chain in model.chains])
         state = {key: values.copy() for key, values in block.state_at(places).items()}
-        return model.respond(own, coefficients, changes, state, scratch, given)
+        return model.respond(BlockWork(own, coefficients, scratch, state), changes, given)
 
     total = Sums.zero()
     for own in over(tile, len(block.tiles)):

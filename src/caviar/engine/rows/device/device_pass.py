@@ -76,7 +76,7 @@ class DevicePass:
 
     def summarize(self, block: BlockOnDevice) -> Sums:
         """Return the sums over a block: arrays of the device."""
-        return self.rows.summarize(_rows(block), self._coefficients, {}, self.scratch)[0]
+        return self.rows.summarize(BlockWork(_rows(block), self._coefficients, self.scratch))[0]
 
     def error(self, block: BlockOnDevice) -> Any:
         """Return by how much responsibilities of the block summarized last are off: a number on the device.

@@ -17,6 +17,7 @@ from ...design.features import FeatureTable
 from ...local.categorical import CategoricalFactor
 from ...local.statistics import Coefficients, LocalState, Rows, Sums
 from ..e_step import IndependentRows
+from ..terms.row_term import BlockWork
 from .block import Block, rows_at
 from .cells import AnyCells, DenseCells
 from .compiled_block import CompiledBlock, Products
@@ -110,17 +111,11 @@ class TruncatedRows(IndependentRows):
     def why_not_on_a_device(self) -> str:
         return "a device makes products of all components: leave responsibilities= out there"
 
-    def summarize(
-        self,
-        rows: Rows,
-        coefficients: Coefficients,
-        before: LocalState,
-        scratch: Workspace,
-        given: LocalState | None = None,
-    ) -> tuple[Sums, LocalState]:
+    def summarize(self, work: BlockWork, given: LocalState | None = None) -> tuple[Sums, LocalState]:
         """Return the sums over a block with the label of each row at its optimum, and the sets of its cells."""
-        matrix = coefficients.matrices[self._label.key]
-        block = self._make_block(rows, coefficients, matrix, scratch)
+        rows, scratch, before = work.rows, work.scratch, work.state
+        matrix = work.coefficients.matrices[self._label.key]
+        block = self._make_block(rows, work.coefficients, matrix, scratch)
         supports = Supports.from_state(before) if before else self._in_cells(rows, scratch)
         if self._renews:
             supports = self._found(supports.emptied(), block)
