@@ -13,7 +13,7 @@ from ...numerics.cached import cached_property
 from ..compiled.terms import Compiled, GlobalTerm
 from ..design.backend import Workspace, block_rows
 from ..design.contraction import Evaluation
-from ..design.features import Feature, FeatureTable
+from ..design.features import FeatureTable
 from ..design.keys import ColumnKey, FactorKey, StatisticKey
 from ..local.categorical import CategoricalFactor
 from ..local.chains.chain import chains_of
@@ -132,8 +132,8 @@ class IndependentRows(RowModel):
             for factor, table in tables
         ]
         sizes += [own.block_rows for several in self.partial.values() for own in several]
-        wide = [feature.n_rows for feature in self._contracted_features() if feature.is_sparse]
-        sizes += [block_rows(1, n_columns) for n_columns in wide]
+        features = (feature for local in self.compiled.local_terms for feature in local.features)
+        sizes += [block_rows(1, feature.n_rows) for feature in features if feature.is_sparse]
         return min(sizes, default=_UNFUSED_ROWS)
 
     @property
@@ -260,9 +260,6 @@ class IndependentRows(RowModel):
         self._sum_rows(work, sums)
         return sums
 
-    def _inference(self, factor: LocalFactor) -> FactorOfRows:
-        return self._inferences[self.factors.index(factor)]
-
     def infer(self, work: BlockWork) -> LocalState:
         return settled(self._inferences, work, self.keeps_locals)
 
@@ -344,7 +341,7 @@ class IndependentRows(RowModel):
 
     def zeros_of(self, factor: LocalFactor, zeros: Coefficients, rows: Rows, scratch: Workspace) -> Array:
         """Return how many known probabilities of zero each statistic meets, for any other local variables."""
-        return self._inference(factor).zeros(BlockWork(rows, zeros, scratch), zeros)
+        return self.apart.of[factor.key].zeros(BlockWork(rows, zeros, scratch), zeros)
 
     def _sum_rows(self, work: BlockWork, sums: Sums) -> None:
         for factor in self.factors:
@@ -366,10 +363,6 @@ class IndependentRows(RowModel):
         """Return the coefficients of what no local variable enters, as :meth:`static_by_row` takes them."""
         layout = self._layouts.get(OWN)
         return Coefficients({} if layout is None else {OWN: layout.packed(parts)}, parts)
-
-    def _contracted_features(self) -> list[Feature]:
-        """Return the features that the terms which are not matrix products need, each once."""
-        return list({f.key: f for local in self.compiled.local_terms for f in local.features}.values())
 
     def summary(self, sums: Sums, static: Sums, coefficients: Coefficients) -> Summary:
         """Return the reduced sums of a pass in the shapes that the global terms expect."""

@@ -315,14 +315,14 @@ class SequencesAtWork:
                     natural[state] += counted.reshape(-1, own.n_rows).sum(axis=0)
             return natural
 
-        self._infer_chain_from(chain, self._natural(chain, said))
+        self._infer_chain(chain, self._natural(chain, said))
         self._infer([stage for stage in apart.stages if not isinstance(stage, ChainFactor)])
 
     def _infer(self, stages: Sequence[ChainFactor | Sequence[LocalFactor]]) -> None:
         """Bring the factors of each stage to their optimum, given all others."""
         for stage in stages:
             if isinstance(stage, ChainFactor):
-                self._infer_chain(stage)
+                self._infer_chain(stage, self.natural_of(stage))
             else:
                 self._infer_rows(stage)
 
@@ -347,10 +347,7 @@ class SequencesAtWork:
                 self.state[key] = np.zeros((len(values), self.rows.n_rows))
             self.state[key][:, places] = values
 
-    def _infer_chain(self, chain: ChainFactor) -> None:
-        self._infer_chain_from(chain, self.natural_of(chain))
-
-    def _infer_chain_from(self, chain: ChainFactor, natural: Array) -> None:
+    def _infer_chain(self, chain: ChainFactor, natural: Array) -> None:
         rows, coefficients = self.rows, self.coefficients
         counted, steps = steps_of_block(chain, rows), known_of_block(chain, rows)
         shape = chain.n_rows, rows.n_rows

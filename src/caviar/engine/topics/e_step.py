@@ -71,11 +71,11 @@ class TopicRows(RowModel):
         The local factors: of the proportions, and of the tokens.
     part
         The sum that the terms of the topics need.
-    effort
-        How near their optimum documents are brought in a pass.
 
     Attributes
     ----------
+    effort
+        How near their optimum documents are brought in a pass.
     prior
         Concentration of the proportions' prior, shape (K,).
     part_of_topics
@@ -86,18 +86,17 @@ class TopicRows(RowModel):
 
     keeps_locals = True
     begins_anew = True
+    effort = Effort()
 
     def __init__(
         self,
         bound: BoundDocuments,
         factors: Sequence[LocalFactor],
         part: Part,
-        effort: Effort | None = None,
     ) -> None:
         self.factors = tuple(factors)
         self.proportions, self.tokens = factors
         self.prior = bound.prior if bound.pattern.is_plain else np.empty(0)
-        self.effort = effort or Effort()
         self.part_of_topics = part
         self.parts_of_messages = {*_COEFFICIENTS, part.key}
         self.word = ColumnKey(bound.pattern.word.name)

@@ -16,7 +16,7 @@ from ..design.keys import StatisticKey
 from ..local.local_factor import LocalFactor, Part
 from ..local.statistics import Coefficients, Sums
 from ..rows.terms.row_term import BlockWork
-from .e_step import Effort, TopicRows
+from .e_step import TopicRows
 from .kernel import expected_log_of
 from .lowering import BoundDocuments
 
@@ -80,9 +80,8 @@ class TiedTopicRows(TopicRows):
         factors: Sequence[LocalFactor],
         part: Part,
         ties: Ties,
-        effort: Effort | None = None,
     ) -> None:
-        super().__init__(bound, factors, part, effort)
+        super().__init__(bound, factors, part)
         self.ties = ties
         self.parts_of_messages = {*self.parts_of_messages, PRIOR}
 
