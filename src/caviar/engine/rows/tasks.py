@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -93,6 +93,22 @@ class Work(ABC):
         """Return what of it changes from pass to pass: with ``rows`` and ``scratch`` elsewhere it is the same work."""
 
 
+class SumBlocks(Work):
+    """Sums over blocks, block by block; what is carried over does not change."""
+
+    def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, Any]:
+        total = Sums.zero()
+        for bounds, before in zip(chunk.bounds, carried or [{}] * len(chunk.bounds), strict=True):
+            rows = rows_at(source, bounds)
+            for own in self.sums(rows, before) if rows.n_rows else ():
+                total.add(own)
+        return total, carried
+
+    @abstractmethod
+    def sums(self, rows: Rows, before: LocalState) -> Iterable[Sums]:
+        """Return the sums over the parts of a block, which are added up in this order."""
+
+
 @dataclass(frozen=True)
 class InferBlocks(Work):
     """Local factors at their optimum, and the sums over them; local factors are carried over where they are kept."""
@@ -146,21 +162,15 @@ class InferBlocks(Work):
 
 
 @dataclass(frozen=True)
-class SumStatic(Work):
+class SumStatic(SumBlocks):
     """The sums that no local factor enters."""
 
     rows: RowModel
     scratch: Workspace = field(default_factory=Workspace)
 
-    def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, None]:
-        """Return the sums over a chunk."""
-        total = Sums.zero()
-        for bounds in chunk.bounds:
-            rows = rows_at(source, bounds)
-            tiles = [own for _, own in tiles_of(self.rows, rows)] if self.rows.chains else [rows]
-            for own in tiles if rows.n_rows else ():
-                total.add(self.rows.sum_static(own, self.scratch))
-        return total, None
+    def sums(self, rows: Rows, before: LocalState) -> Iterable[Sums]:
+        tiles = [own for _, own in tiles_of(self.rows, rows)] if self.rows.chains else [rows]
+        return (self.rows.sum_static(own, self.scratch) for own in tiles)
 
     def task(self) -> Callable[..., Work]:
         return SumStatic
