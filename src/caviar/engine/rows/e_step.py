@@ -110,11 +110,6 @@ class IndependentRows(RowModel):
         return {**vars(self), "compiled": compiled, "_part_derivatives": [], "_zero_derivatives": []}
 
     @property
-    def products(self) -> Sequence[RowTerm]:
-        """The terms that meet the data in matrix products."""
-        return self._products
-
-    @property
     def is_fused(self) -> bool:
         """Whether local factors meet the rows in matrix products alone."""
         return not self._contracted

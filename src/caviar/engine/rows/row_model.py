@@ -53,7 +53,7 @@ class FactorsApart:
         contracted: Sequence[RowTerm] = (),
     ) -> None:
         self.of = {own.factor.key: own for own in inferences}
-        self.products, self.contracted = tuple(products), tuple(contracted)
+        self.products, self.contracted = products, contracted
         self.in_turn, self.movable = _in_turn(inferences)
 
     def left_by(self, work: BlockWork, before: LocalState) -> LocalState:

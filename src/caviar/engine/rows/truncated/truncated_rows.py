@@ -72,7 +72,7 @@ class TruncatedRows(IndependentRows):
         other.n_responsibilities, other.is_sparing = min(n_responsibilities, label.n_rows), is_sparing
         other._label, other._table = label, rows.tables[label]
         dense = not rows.has_centres and not rows.partial.get(label) and not other._table.tallied
-        terms = DenseCells(label.key, other._table) if dense else AnyCells(label.key, rows.products)
+        terms = DenseCells(label.key, other._table) if dense else AnyCells(label.key, rows.apart.products)
         other._make_block, other._cell = partial(Block, terms), Block.cell
         other._n_kept = _n_values(other._table) if dense else rows.n_kept
         other._searches, other._renews = True, False
