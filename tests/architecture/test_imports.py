@@ -52,6 +52,7 @@ def test_the_root_of_the_package_holds_its_public_face_and_what_all_share():
     files = {path.name for path in root.iterdir() if path.is_file()}
     assert files == {
         "__init__.py",
+        "__init__.pyi",
         "__main__.py",
         "_errors.py",
         "_extras.py",

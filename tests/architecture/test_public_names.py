@@ -12,6 +12,7 @@ import pytest
 
 import caviar
 
+PUBLIC: Any = caviar
 SOURCE = Path(caviar.__path__[0])
 MODULES = sorted(
     ".".join(("caviar", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
@@ -44,7 +45,7 @@ print(json.dumps([before, unlisted, caviar.Plate.__name__]))
     assert before == [], "loaded by `import caviar` already"
     assert unlisted == [], "missing from dir(caviar)"
     assert first == "Plate"
-    assert [name for name in caviar.__all__ if getattr(caviar, name, None) is None] == []
+    assert [name for name in PUBLIC.__all__ if getattr(caviar, name, None) is None] == []
 
 
 @pytest.mark.slow
@@ -73,9 +74,9 @@ def test_the_version_is_that_of_the_installed_package():
 
 
 def test_a_renamed_name_works_and_warns_at_the_line_that_uses_it(monkeypatch):
-    monkeypatch.setitem(caviar._RENAMED, "Gaussian", ("Normal", "0.9"))
+    monkeypatch.setitem(PUBLIC._RENAMED, "Gaussian", ("Normal", "0.9"))
     with pytest.warns(caviar.RenamedWarning, match=r"caviar\.Gaussian is now caviar\.Normal") as caught:
-        found = caviar.Gaussian
+        found = PUBLIC.Gaussian
     assert found is caviar.Normal
     assert caught[0].filename == __file__
     assert "gone in version 0.9" in str(caught[0].message)
@@ -85,7 +86,7 @@ def test_a_renamed_name_works_and_warns_at_the_line_that_uses_it(monkeypatch):
 
 
 def test_old_names_lead_to_public_ones_and_are_none_themselves():
-    for name, (new, last) in caviar._RENAMED.items():
-        assert name not in caviar.__all__
-        assert new in caviar.__all__
+    for name, (new, last) in PUBLIC._RENAMED.items():
+        assert name not in PUBLIC.__all__
+        assert new in PUBLIC.__all__
         assert tuple(map(int, last.split("."))) > tuple(map(int, caviar.__version__.split(".")[:2]))

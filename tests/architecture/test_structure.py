@@ -89,12 +89,10 @@ KINDS_ASKED_FOR = {
 
 @dataclass(frozen=True)
 class Class:
-    """A class: its name, the names of its bases, its members, and which of these are plain methods."""
+    """A class: its name, and the names of its bases."""
 
     name: str
     bases: frozenset[str]
-    members: frozenset[str]
-    methods: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -175,21 +173,7 @@ def imports_of(folder: str, nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str
 
 def class_of(node: ast.ClassDef) -> Class:
     """Return what is read from a class."""
-    functions = [own for own in node.body if isinstance(own, ast.FunctionDef)]
-    fields = {
-        own.target.id
-        for own in node.body
-        if isinstance(own, ast.AnnAssign) and isinstance(own.target, ast.Name)
-    }
-    assigned = {
-        name for own in node.body if isinstance(own, ast.Assign) for t in own.targets for name in names_of(t)
-    }
-    return Class(
-        node.name,
-        frozenset(name for base in node.bases for name in names_of(base)),
-        frozenset({own.name for own in functions} | fields | assigned),
-        frozenset(own.name for own in functions if not own.decorator_list),
-    )
+    return Class(node.name, frozenset(name for base in node.bases for name in names_of(base)))
 
 
 def told_apart_by(nodes: Iterable[ast.AST]) -> Iterator[str]:
@@ -356,26 +340,13 @@ def test_no_hooks_are_looked_up_by_name():
     check(hooks, figures(HOOKS), "HOOKS", aim)
 
 
-def bindings() -> set[str]:
-    """Return the names of the kinds of bound models."""
-    kinds = {"BoundModel"}
+def kinds_of(base: str) -> set[str]:
+    """Return the names of a class and of those that extend it."""
+    kinds = {base}
     classes = [own for module in modules().values() for own in module.classes]
     while more := {own.name for own in classes if own.name not in kinds and own.bases & kinds}:
         kinds |= more
     return kinds
-
-
-def row_models() -> set[str]:
-    """Return the names of the protocol of row models, and of the classes that have all methods it asks for."""
-    protocols = [
-        own for own in modules()[f"{ENGINE}.rows.row_model"].classes if own.bases & {"Protocol", "ABC"}
-    ]
-    return {own.name for own in protocols} | {
-        own.name
-        for module in modules().values()
-        for own in module.classes
-        if any(protocol.methods <= own.members for protocol in protocols)
-    }
 
 
 def schedules() -> set[str]:
@@ -387,9 +358,9 @@ def schedules() -> set[str]:
 
 
 def test_only_the_assembling_file_asks_what_kind_of_model_it_has():
-    kinds = bindings() | row_models() | schedules()
+    kinds = kinds_of("BoundModel") | kinds_of("RowModel") | schedules()
     # else nothing is looked for
-    assert {"BoundDocuments", "IndependentRows", "TopicRows", "Stochastic"} <= kinds
+    assert {"BoundDocuments", "TruncatedRows", "TiedTopicRows", "Stochastic"} <= kinds
     asked = {
         module.path: number
         for module in modules().values()
@@ -436,14 +407,7 @@ def test_what_is_read_from_a_module(tmp_path, monkeypatch):
         ("caviar.engine.rows", "c"),
     }
     assert (found.lines, found.functions) == (13, (("method", 6),))
-    assert found.classes == (
-        Class(
-            "Thing",
-            frozenset({"Base"}),
-            frozenset({"field", "other", "twice", "method"}),
-            frozenset({"method"}),
-        ),
-    )
+    assert found.classes == (Class("Thing", frozenset({"Base"})),)
     assert found.hooks == ("hook",)
     assert sorted(found.told_apart) == ["Batch", "Fourth", "Second", "Third", "b"]
 

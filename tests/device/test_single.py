@@ -17,6 +17,7 @@ from caviar.engine.rows.device.device_pass import DevicePass
 from caviar.engine.rows.device.layout import layout_of
 from caviar.engine.rows.row_map import Precision, RowMap
 from caviar.engine.rows.tasks import InferBlocks, rows_at
+from caviar.engine.rows.terms.row_term import BlockWork
 from caviar.execution.array_libraries import library_of
 from device.devices import hard, reached, strict, sums
 
@@ -76,7 +77,7 @@ def single_block(problem, q, source):
     work, library = InferBlocks(problem.rows, coefficients), library_of("array_api_strict", "device1")
     rows = rows_at(source, (0, source.n_rows))
     (factor,) = problem.rows.factors
-    problem.rows.summarize(rows, coefficients, {}, work.scratch)
+    problem.rows.summarize(BlockWork(rows, coefficients, work.scratch))
     exact = work.scratch.array((factor, "natural"), (factor.n_rows, rows.n_rows))
     layout = layout_of(problem.rows, rows_at(source, (0, 500), every=True))
     there = DevicePass(problem.rows, coefficients, layout, library)

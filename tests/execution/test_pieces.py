@@ -11,6 +11,7 @@ from caviar.engine.ascent.problem import statistics_of
 from caviar.engine.design.backend import Workspace
 from caviar.engine.rows import tasks
 from caviar.engine.rows.tasks import InferBlocks
+from caviar.engine.rows.terms.row_term import BlockWork
 
 
 def _work_on(data):
@@ -29,7 +30,7 @@ def test_blocks_of_few_rows_keep_their_features(monkeypatch):
     halves = [(0, 60), (60, 100)]
     kept = [work._rows(rows.source, own) for own in halves]
     for own in kept:
-        work.rows.summarize(own, work.coefficients, {}, work.scratch)
+        work.rows.summarize(BlockWork(own, work.coefficients, work.scratch))
         assert [len(table.T) for table in own.tables.values()] == [own.n_rows]
     with ThreadPoolExecutor(1) as pool:
         for again in (map, pool.map):
@@ -51,7 +52,7 @@ def test_blocks_of_rows_in_single_precision_keep_no_features():
 def test_features_of_pieces_go_into_one_buffer():
     """The only block of a table keeps its features; a piece that did would take new memory in each pass."""
     alone, rows = _work_on(CASES["independent"].draw(np.random.default_rng(0), 100))
-    piece = alone.task()(alone.rows, Workspace())
+    piece = alone.task()(rows=alone.rows, scratch=Workspace())
     bounds = (0, rows.source.n_rows)
     assert alone._rows(rows.source, bounds).tables is not None
     assert piece._rows(rows.source, bounds).tables is None

@@ -225,11 +225,11 @@ def followed(patch: pytest.MonkeyPatch, useless_after: float = np.inf) -> list[b
     passes: list[bool] = []
     plain = TopicRows._ascend
 
-    def ascend(self, counts, words, prior, before, scratch):
-        passes.append(before is None)
-        is_useless = before is None and sum(passes) > useless_after
-        own = self.with_effort(replace(self.effort, first=0)) if is_useless else self
-        return plain(own, counts, words, prior, before, scratch)
+    def ascend(self, work):
+        begins_anew = self.proportions.key not in work.state
+        passes.append(begins_anew)
+        is_useless = begins_anew and sum(passes) > useless_after
+        return plain(self.with_effort(replace(self.effort, first=0)) if is_useless else self, work)
 
     patch.setattr(TopicRows, "_ascend", ascend)
     return passes

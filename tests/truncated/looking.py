@@ -13,6 +13,7 @@ from caviar.engine.design.backend import Workspace
 from caviar.engine.local.statistics import Coefficients, Rows, Sums
 from caviar.engine.rows.row_map import RowMap
 from caviar.engine.rows.tasks import rows_at
+from caviar.engine.rows.terms.row_term import BlockWork
 from caviar.engine.rows.truncated.block import Block
 from caviar.engine.rows.truncated.supports import Supports
 from caviar.engine.rows.truncated.truncated_rows import TruncatedRows
@@ -62,9 +63,9 @@ class Looking:
 
     def looked(self, passes: int) -> tuple[Sums, Any]:
         """Return the sums and the state after some passes."""
-        sums, state = self.rows.summarize(self.read, self.coefficients, {}, self.scratch)
+        sums, state = self.rows.summarize(BlockWork(self.read, self.coefficients, self.scratch))
         for _ in range(1, passes):
-            sums, state = self.rows.summarize(self.read, self.coefficients, state, self.scratch)
+            sums, state = self.rows.summarize(BlockWork(self.read, self.coefficients, self.scratch, state))
         return sums, state
 
     def supports(self, passes: int) -> Supports:
@@ -93,8 +94,8 @@ def looks(model: cv.Model, data: Any, labels: Any, n: int, weights: Any = None, 
     sums, state = looking.looked(passes)
     (label,) = looking.problem.factors
     sums = Sums({label.key: sums.fused[label.key].copy()}, {}, dict(sums.log_partition), {})
-    every, _ = own.summarize(block, coefficients, {}, Workspace())
-    logits = own.apart.natural_of(label, block, coefficients, looking.scratch).copy()
+    every, _ = own.summarize(BlockWork(block, coefficients, Workspace()))
+    logits = own.apart.of[label.key].natural(BlockWork(block, coefficients, looking.scratch)).copy()
     counted = np.ones(block.n_rows) if block.weights is None else block.weights
     supports = Supports.from_state(state)
     return Looked(sums, every, supports, logits, counted, block.columns, label.key)

@@ -10,6 +10,7 @@ import caviar as cv
 from caviar.engine import assemble
 from caviar.engine.ascent.schedules import renewing
 from caviar.engine.ascent.schedules.relaxed import Relaxed
+from caviar.engine.rows.terms.row_term import BlockWork
 from caviar.engine.rows.truncated.supports import Supports
 from caviar.engine.rows.truncated.truncated_rows import TruncatedRows
 from truncated.looking import looking_at
@@ -83,7 +84,7 @@ def test_new_sets_are_those_of_a_first_look():
     _, state = looking.looked(9)
     known = Supports.from_state(state)
     _, renewed = looking.rows.with_new_sets.summarize(
-        looking.read, looking.coefficients, state, looking.scratch
+        BlockWork(looking.read, looking.coefficients, looking.scratch, state)
     )
     found = Supports.from_state(renewed)
     assert found.sizes.mean() <= 4

@@ -10,6 +10,7 @@ from caviar.engine import assemble
 from caviar.engine.ascent.schedules import beyond_saddles, saddles
 from caviar.engine.ascent.state import with_optimal_locals
 from caviar.engine.rows.e_step import IndependentRows
+from caviar.engine.rows.terms.row_term import BlockWork
 from caviar.numerics.records import replaced
 from truncated.looking import looking_at
 
@@ -26,9 +27,9 @@ def dense_passes(monkeypatch) -> list[int]:
     found: list[int] = []
     every = IndependentRows.summarize
 
-    def counted(model: Any, rows: Any, *others: Any) -> Any:
-        found.append(rows.n_rows)
-        return every(model, rows, *others)
+    def counted(model: Any, work: BlockWork, *others: Any) -> Any:
+        found.append(work.rows.n_rows)
+        return every(model, work, *others)
 
     monkeypatch.setattr(IndependentRows, "summarize", counted)
     return found
@@ -93,8 +94,8 @@ def test_rows_within_their_sets_keep_them():
     looking = looking_at(MODEL, {"x": X}, LABELS, 3)
     _, state = looking.looked(1)
     within = looking.rows.within_sets
-    sums, after = within.summarize(looking.read, looking.coefficients, state, looking.scratch)
+    sums, after = within.summarize(BlockWork(looking.read, looking.coefficients, looking.scratch, state))
     for name in ("order", "sizes", "members"):
         np.testing.assert_array_equal(after[name], state[name])
-    again, _ = within.summarize(looking.read, looking.coefficients, state, looking.scratch)
+    again, _ = within.summarize(BlockWork(looking.read, looking.coefficients, looking.scratch, state))
     np.testing.assert_array_equal(sums.fused["z"], again.fused["z"])

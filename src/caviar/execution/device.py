@@ -154,7 +154,8 @@ class Device(Executor):
         """Return the rows of a block of a plan: as many as an accelerator wants, where there is memory for them."""
         if self._own_rows is not None:
             return self._own_rows
-        width = model.buffer_rows
+        # of each row the features, and three arrays of the statistics of each local factor
+        width = sum([3 * own.n_rows + table.n_dense for own, table in model.tables.items()])
         if width not in self._rows:
             free = self._arrays.free_memory
             room = None if free is None else int(_BUFFERS * free) // (8 * width)

@@ -160,7 +160,7 @@ def sum_share(model: ModelOfRows, task: Any, pieces: Sequence[Piece], share: Sha
     ]
     if missing:
         return Found(missing=tuple(missing))
-    work = task(model.rows, model.scratch)
+    work = task(rows=model.rows, scratch=model.scratch)
     mine = {at: (piece, name) for at, piece, name in asked}
     after: dict[int, Any] = {}
 

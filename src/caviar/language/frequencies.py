@@ -105,11 +105,6 @@ class Frequencies(Variable):
         node: Any = self.slots["labels"].node
         return node
 
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """What it was stated with besides its name: its plates are those of the labels."""
-        return dict(self.stated)
-
     @classmethod
     def state_again(cls, name: str, plates: Any, arguments: Mapping[str, Any]) -> Variable:
         """Return the variable with this name that has these :attr:`arguments`."""

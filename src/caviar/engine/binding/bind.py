@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from .clamped.repetitions import is_joint, repetitions_of
 from .evidence import NOTHING, Latent, Observed
 from .missing.labels_of_groups import with_seen_labels
 from .missing.steps import counted_steps, refuse_weights, rows_that_count, seen_in_steps
-from .missing.values import is_told, observed_rows, of_blocks, partial_values, seen_latents
+from .missing.values import Observations, is_told, observed_rows, of_blocks, partial_values, seen_latents
 from .nested import Flattened, flattened, nested_plates
 from .observed_below import is_whole, seen_globals
 from .reading import OfNodes, check_along_rows, completed, read, settled
@@ -127,21 +127,20 @@ def _counting(bound: BoundModel) -> BoundModel:
         If nothing was observed in the rows with a weight.
     """
     plate, weights = bound.data_plate, bound.row_weights
-    masks = bound.gathered("observed")
+    masks, values = bound.gathered("observed"), bound.known_values
     told = {node: is_told(node, own) for node, own in bound.gathered("in_part").items()}
-    rows = observed_rows(bound.observed, masks, told, plate, bound.n_rows)
-    chains = [variable for variable in bound.latent if variable.summed and plate in variable.plates]
-    refuse_weights(chains, weights, bound.known_values)
-    steps = _steps_of(chains, bound, masks, told)
+    own = Observations(bound.latent, bound.observed, masks, told, values, plate, bound.n_rows)
+    rows = observed_rows(own)
+    chains = [variable for variable in own.latent if variable.summed and plate in variable.plates]
+    refuse_weights(chains, weights, values)
+    steps = {chain: counted for chain in chains if (counted := counted_steps(chain, own)) is not None}
     # a step that was not observed still lies between its neighbours
     rows = rows_that_count(rows, chains, steps)
-    seen = seen_latents(bound.latent, bound.observed, masks, told, plate, rows)
-    seen |= {chain: own for chain, own in steps.items() if rows is None or np.any(rows > own)}
-    known = masks, told, bound.known_values
-    seen = with_seen_labels(seen, bound.latent, bound.observed, *known, plate, bound.n_rows)
+    seen = seen_latents(own, rows)
+    seen |= {chain: counted for chain, counted in steps.items() if rows is None or np.any(rows > counted)}
+    seen = with_seen_labels(own, seen)
     if chains:
-        assert plate is not None
-        seen |= seen_in_steps(bound.latent, bound.observed, steps, *known, plate, bound.n_rows)
+        seen |= seen_in_steps(own, steps)
     if rows is None and not seen:
         return bound
     if rows is not None:
@@ -149,22 +148,6 @@ def _counting(bound: BoundModel) -> BoundModel:
         if not any_of(weights):
             raise DataError("all values are missing (NaN) in the rows whose weight is not zero")
     return replace(bound.with_active(seen), row_weights=weights)
-
-
-def _steps_of(
-    chains: Iterable[Variable],
-    bound: BoundModel,
-    masks: Mapping[Node, AnyArray],
-    told: Mapping[Node, AnyArray],
-) -> dict[Variable, AnyArray]:
-    """Return which steps count of each chain that has some that do not."""
-    found = {}
-    for chain in chains:
-        assert bound.data_plate is not None
-        counted = counted_steps(chain, bound.observed, masks, told, bound.known_values, bound.data_plate)
-        if counted is not None:
-            found[chain] = counted
-    return found
 
 
 def _refuse_tied_rows(own: OfNodes, plate: Plate | None) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from ..._typing import AnyArray, Array
 from ...language import Axis
 from ...numerics.cached import cached_property
-from .contraction import Contraction, Derivative, Evaluation, Formula, Known
+from .contraction import Contraction, Evaluation, Formula, Known
 from .gather import Factor, Gather
 
 _BLOCK = 64
@@ -231,10 +231,6 @@ class Fitted(Contraction):
         first, second = (place for place, own in enumerate(factors) if own.axes and own.axes[-1] is column)
         known = [(np.asarray(self.constant), self.constant_axes), *constants]
         return Fitted(1.0, factors, known, (), size, (first, second), self.design)
-
-    def derivative(self, position: int, keep: Axis | None = None) -> Derivative:
-        """Return the compiled derivative with respect to an operand."""
-        return Derivative(self, position, keep)
 
 
 class FittedFormula(Formula):

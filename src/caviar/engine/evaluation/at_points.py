@@ -25,6 +25,7 @@ from ..design.backend import Workspace
 from ..local.statistics import Arrays
 from ..rows.row_map import RowMap
 from ..rows.tasks import blocks_of, rows_at
+from ..rows.terms.row_term import BlockWork
 from .evaluate import in_frame
 
 
@@ -76,7 +77,7 @@ def row_log_likelihoods(problem: Problem, values: Mapping[str, Any], row_map: Ro
     for bounds in blocks_of(problem.rows, source):
         rows = rows_at(source, bounds, every=True)
         total = problem.rows.static_by_row(static, rows, scratch)
-        found_natural = problem.rows.infer(rows, coefficients, scratch)
+        found_natural = problem.rows.infer(BlockWork(rows, coefficients, scratch))
         for factor in problem.factors:
             gain, seen = factor.infer(found_natural[factor.key]).log_partition, factor.seen(rows.columns)
             counted = gain if seen is None else np.where(seen, gain, 0.0)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from ..._typing import AnyArray, Array
 from ..design.backend import Workspace
-from ..design.keys import FactorKey, KeptKey
 from ..local.chains.chain import ChainFactor
-from ..local.local_factor import LocalFactor
-from ..local.statistics import Coefficients, LocalState, Rows
-from .inference import FactorOfRows
-from .terms.block_response import BlockResponse
-from .terms.contracted import ContractedTerm
-from .terms.row_term import BlockWork, RowTerm
+from ..local.statistics import LocalState, Rows
+from .terms.row_term import BlockWork, FactorOfRows
 
-_MOST_COMBINATIONS = 64
+MOST_COMBINATIONS = 64
 """Largest number of combinations of labels of a row that are tried before local factors are updated one by one."""
 
 _MOST_INTEGRATED = 16
@@ -31,202 +26,6 @@ _SAME = 1e-10
 
 _NEVER = 1e100
 """Cost in nats of a known probability of zero for a combination of labels."""
-
-
-class DerivedApart:
-    """Local factors one at a time, needed if some of them are chains, which see whole sequences.
-
-    Parameters
-    ----------
-    inferences
-        Local factors, in the order of their updates, and the row terms that each appears in.
-    products
-        Row terms that meet the data in the matrix products.
-    contracted
-        The others.
-
-    Attributes
-    ----------
-    in_turn
-        Local factors in the order of a pass that goes on from the last one.
-    movable
-        Those that may be moved between two passes.
-    """
-
-    def __init__(
-        self,
-        inferences: Sequence[FactorOfRows] = (),
-        products: Sequence[RowTerm] = (),
-        contracted: Sequence[ContractedTerm] = (),
-    ) -> None:
-        self._inferences = {own.factor.key: own for own in inferences}
-        self._terms = tuple(products), tuple(contracted)
-        self.in_turn, self.movable = _in_turn(inferences)
-
-    def left_by(self, work: BlockWork, before: LocalState) -> LocalState:
-        """Return what a pass leaves of a block for the next one: statistics, and of factors that may move more.
-
-        Parameters
-        ----------
-        before
-            What the pass has started from.
-        """
-        state = work.state
-        for factor in self.movable:
-            natural = KeptKey(factor.key, "natural")
-            if natural in before:
-                state[KeptKey(factor.key, "natural before")] = before[natural]
-                state[KeptKey(factor.key, "expected before")] = before[factor.key]
-            state[natural] = work.natural[factor.key]
-        return state
-
-    @property
-    def stages(self) -> list[ChainFactor | list[LocalFactor]]:
-        """The factors that depend on each other, in the order of a sweep: a chain, or factors of rows alone."""
-        found: list[ChainFactor | list[LocalFactor]] = []
-        for own in self._inferences.values():
-            if isinstance(own.factor, ChainFactor):
-                found.append(own.factor)
-            elif own.is_coupled and found and isinstance(found[-1], list):
-                found[-1].append(own.factor)
-            elif own.is_coupled:
-                found.append([own.factor])
-        return found
-
-    @property
-    def coupled(self) -> list[LocalFactor]:
-        """The factors of rows alone that depend on others."""
-        return [own for stage in self.stages if not isinstance(stage, ChainFactor) for own in stage]
-
-    @property
-    def kept(self) -> list[LocalFactor]:
-        """The factors of rows alone that the next pass starts from: also those whose own parts depend on each other."""
-        others = [own for own in self._inferences.values() if own.factor.couples and not own.is_coupled]
-        return [*self.coupled, *(own.factor for own in others)]
-
-    def best_labels(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
-        """Return labels that depend on each other, at the most probable combination of each row alone."""
-        return best_labels(list(self._inferences.values()), BlockWork(rows, coefficients, scratch))
-
-    @property
-    def begins_with_states(self) -> bool:
-        """Whether the states of the only chain can begin before what depends on them: see :meth:`said_first`."""
-        chains = [stage for stage in self.stages if isinstance(stage, ChainFactor)]
-        if len(chains) != 1 or chains[0].values is None or len(chains[0].values) > _MOST_COMBINATIONS:
-            return False
-        return bool(self.coupled) and not any(own.couples for own in self.coupled)
-
-    def said_first(
-        self, chain: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Workspace
-    ) -> Array:
-        """Return what rows say of the states of a chain, (K, B), with what depends on these integrated out.
-
-        Without the state that it depends on, a hidden value of a row would be told half of what the row has, and
-        explain it alone: the states could tell nothing any more.
-        """
-        work = BlockWork(rows, coefficients, scratch)
-        natural = self._inferences[chain.key].natural(work).copy()
-        assert chain.values is not None
-        for state, value in enumerate(chain.values.T):
-            for own in (self._inferences[factor.key] for factor in self.coupled):
-                work.state = {chain.key: np.repeat(value[:, None], rows.n_rows, axis=1)}
-                natural[state] += _integrated(own, work)
-        return natural
-
-    def natural_of(
-        self,
-        factor: LocalFactor,
-        rows: Rows,
-        coefficients: Coefficients,
-        scratch: Workspace,
-        state: LocalState | None = None,
-    ) -> Array:
-        """Return the natural parameters (E, B) of a factor, stored in the scratch.
-
-        Parameters
-        ----------
-        state
-            Statistics of the factors that it depends on.
-        """
-        return self._inferences[factor.key].natural(BlockWork(rows, coefficients, scratch, state))
-
-    def updated(
-        self,
-        factors: Sequence[LocalFactor],
-        rows: Rows,
-        coefficients: Coefficients,
-        scratch: Workspace,
-        state: LocalState,
-    ) -> LocalState:
-        """Return the statistics of factors of rows alone, each at its optimum given the others."""
-        work = BlockWork(rows, coefficients, scratch, state)
-        for factor in factors:
-            own = self._inferences[factor.key]
-            work.state[factor.key] = own.renewed(work, own.natural(work).copy())
-        return {factor.key: work.state[factor.key] for factor in factors}
-
-    def change_of(
-        self,
-        factor: LocalFactor,
-        rows: Rows,
-        coefficients: Coefficients,
-        change: Coefficients,
-        scratch: Workspace,
-        state: LocalState,
-    ) -> Array:
-        """Return the changes of the natural parameters (E, B) of a factor with the coefficients, in the scratch."""
-        return self._inferences[factor.key].change(BlockWork(rows, coefficients, scratch, state), change)
-
-    def said_by_others(
-        self,
-        factor: LocalFactor,
-        rows: Rows,
-        coefficients: Coefficients,
-        state: LocalState,
-        moved: LocalState,
-        scratch: Workspace,
-    ) -> Array:
-        """Return the changes of the natural parameters (E, B) of a factor with the statistics of the others."""
-        work = BlockWork(rows, coefficients, scratch, state)
-        return BlockResponse((), *self._terms).said_by_others(work, factor.key, moved)
-
-    def moved(
-        self,
-        rows: Rows,
-        coefficients: Coefficients,
-        changes: Sequence[Coefficients],
-        state: LocalState,
-        scratch: Workspace,
-        given: Mapping[FactorKey, Sequence[Array]],
-    ) -> list[LocalState]:
-        """Return the changes of the statistics of :attr:`coupled` factors with each of the changes.
-
-        Parameters
-        ----------
-        given
-            Changes of the chains, which are known.
-        """
-        inferences = [self._inferences[key] for key in (*given, *(own.key for own in self.coupled))]
-        work = BlockWork(rows, coefficients, scratch, state)
-        return BlockResponse(inferences, *self._terms).moved(work, changes, given)
-
-
-def _in_turn(
-    inferences: Sequence[FactorOfRows],
-) -> tuple[Sequence[FactorOfRows], tuple[LocalFactor, ...]]:
-    """Return local factors in the order of a pass that goes on from the last one, and those that may be moved.
-
-    The largest one that depends on others is the first: its update forgets where it was, so it need not be moved with
-    the others. None are moved beside chains, where some repetitions do not count, or where the update of a factor goes
-    on from its own statistics.
-    """
-    coupled = [own for own in inferences if own.is_coupled]
-    if not coupled or any(isinstance(own.factor, ChainFactor) or own.factor.couples for own in inferences):
-        return inferences, ()
-    first = list(inferences).index(max(coupled, key=lambda own: own.factor.n_rows))
-    turned = [*inferences[first:], *inferences[:first]]
-    others = tuple(own.factor for own in turned[1:] if own.is_coupled)
-    return (inferences, ()) if any(own.has_unseen for own in others) else (turned, others)
 
 
 def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: bool) -> LocalState:
@@ -329,7 +128,7 @@ def best_labels(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:
         own.factor.couples or isinstance(own.factor, ChainFactor) for own in others
     ):
         others = []
-    if not coupled or len(coupled) + len(others) < 2 or n_combinations > _MOST_COMBINATIONS:
+    if not coupled or len(coupled) + len(others) < 2 or n_combinations > MOST_COMBINATIONS:
         return {}
     n_rows = work.rows.n_rows
     best = np.full(n_rows, -np.inf)
@@ -348,7 +147,7 @@ def best_labels(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:
         for label, value in enumerate(values.T):
             for other in others:
                 work.state[own.factor.key] = np.repeat(value[:, None], n_rows, axis=1)
-                scores[label] += _integrated(other, work)
+                scores[label] += integrated(other, work)
         work.state.pop(own.factor.key, None)
         last = scores.argmax(axis=0)
         total = score + scores.max(axis=0)
@@ -360,7 +159,7 @@ def best_labels(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:
     return {own.factor.key: values[:, chosen] for (own, values), chosen in zip(coupled, labels, strict=True)}
 
 
-def _integrated(own: FactorOfRows, work: BlockWork) -> Array:
+def integrated(own: FactorOfRows, work: BlockWork) -> Array:
     """Return the log-partition of a factor in each row, (B,), given those that are known."""
     found, seen = own.factor.infer(own.natural(work).copy()).log_partition, own.factor.seen(work.rows.columns)
     return (found if seen is None else np.where(seen, found, 0.0)).reshape(-1, work.rows.n_rows).sum(axis=0)

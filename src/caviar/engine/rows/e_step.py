@@ -13,21 +13,22 @@ from ...numerics.cached import cached_property
 from ..compiled.terms import Compiled, GlobalTerm
 from ..design.backend import Workspace, block_rows
 from ..design.contraction import Evaluation
-from ..design.features import Feature, FeatureTable
+from ..design.features import FeatureTable
 from ..design.keys import ColumnKey, FactorKey, StatisticKey
 from ..local.categorical import CategoricalFactor
-from ..local.chains.chain import ChainFactor, chains_of
+from ..local.chains.chain import chains_of
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
-from .apart import COLD_SWEEPS, DerivedApart, settled
-from .inference import FactorOfRows, inference_of
+from .apart import COLD_SWEEPS, settled
+from .inference import inference_of
+from .row_model import OWN, FactorsApart, RowModel
 from .terms.block_response import BlockResponse
 from .terms.centred import Centres
 from .terms.curvature import Products, curvature, n_pairs, pairs_of, products_of, whole_curvature
 from .terms.kinds import contracted_terms, matrix_terms
 from .terms.missing_patterns import MissingPatterns
 from .terms.products import layouts_of
-from .terms.row_term import BlockWork, RowTerm
+from .terms.row_term import BlockWork, FactorOfRows, RowTerm
 
 _UNFUSED_ROWS = 1024
 """Rows of a block for a model whose terms are not matrix products."""
@@ -38,11 +39,8 @@ _THOROUGH_SWEEPS = 2000
 _MOST_MULTIPLIED = 2_000
 """Features up to which the products of two of them are counted."""
 
-_OWN: FactorKey = ""
-"""In the place of a local factor: the number 1 of each row, which what no local variable enters is multiplied with."""
 
-
-class IndependentRows:
+class IndependentRows(RowModel):
     """What a compiled model does with a block of rows.
 
     Parameters
@@ -57,7 +55,6 @@ class IndependentRows:
         Leaves of vectors missing in part, by the local factor whose features they are.
     """
 
-    begins_anew = False
     most_sweeps = COLD_SWEEPS
 
     def __init__(
@@ -68,16 +65,16 @@ class IndependentRows:
         partial: Mapping[LocalFactor, Sequence[MissingPatterns]],
     ) -> None:
         self.compiled, self.factors = compiled, tuple(factors)
-        self.chains: tuple[ChainFactor, ...] = chains_of(self.factors)
+        self.chains = chains_of(self.factors)
+        self.tables = {own: compiled.tables[own] for own in self.factors if own in compiled.tables}
         self.partial = partial
         self.entries = [ColumnKey(own.leaf.name).entries for several in partial.values() for own in several]
         used = {factor: [own for own in several if own.is_used] for factor, several in centres.items()}
         self.has_centres = any(used.values())
-        """Whether some category is measured from a point of its own."""
         self._layouts = layouts_of(compiled.tables, compiled.parts.values(), compiled.facts)
         factor_of = {key: factor for factor in self.factors for key in factor.rows}
         contracted = contracted_terms(compiled.local_terms, factor_of)
-        self._contracted = [term for term in contracted if _OWN not in term.targets]
+        self._contracted = [term for term in contracted if OWN not in term.targets]
         self._inferences: list[FactorOfRows] = []
         self._products: list[RowTerm] = []
         for factor in self.factors:
@@ -86,15 +83,13 @@ class IndependentRows:
             own = [term for term in self._contracted if factor.key in term.targets]
             self._inferences.append(inference_of(factor, layout, products, own))
             self._products += products
-        self._own_terms = [
-            *matrix_terms(self._layouts.get(_OWN)),
-            *(term for term in contracted if _OWN in term.targets),
+        self.static_terms = [
+            *matrix_terms(self._layouts.get(OWN)),
+            *(term for term in contracted if OWN in term.targets),
         ]
         # a list takes fewer calls than a generator
         self.keeps_locals = True in [own.couples for own in (*self._contracted, *self.factors)]
-        """Whether local factors depend on each other, so that a pass must start from the last one's."""
-        self.apart = DerivedApart(self._inferences, self._products, self._contracted)
-        """The local factors one at a time."""
+        self.apart = FactorsApart(self._inferences, self._products, self._contracted)
         self._summed: set[Hashable] = {
             StatisticKey(v.name, s) for factor in self.factors for v in factor.variables for s in v.summed
         }
@@ -102,6 +97,7 @@ class IndependentRows:
         needed: set[Hashable] = {
             key for key, part in compiled.parts.items() if part.factor is not None or any(centres.values())
         }
+        self.parts_of_messages = self._summed.union(*(term.keys for term in self._contracted))
         needed |= self.parts_of_messages
         self._part_derivatives = _derivatives(compiled, compiled.terms, needed) if needed else []
         self._zero_derivatives = _derivatives(compiled, compiled.zero_terms, needed)
@@ -112,24 +108,6 @@ class IndependentRows:
         """Return what a block of rows needs of it: nothing of the globals, nor of the data of other rows."""
         compiled = replace(self.compiled, terms=(), zero_terms=(), sources={}, users={}, layouts={}, facts={})
         return {**vars(self), "compiled": compiled, "_part_derivatives": [], "_zero_derivatives": []}
-
-    @property
-    def parts_of_messages(self) -> set[Hashable]:
-        """The keys of the coefficients that a block of rows needs besides the matrices."""
-        return self._summed.union(*(term.keys for term in self._contracted))
-
-    @property
-    def within_sets(self) -> IndependentRows | None:
-        """The same rows, which keep the sets of values that their labels may have; None, as these may have any."""
-        return None
-
-    with_new_sets = within_sets
-    """The same rows, whose labels get new sets of values; None, as these may have any."""
-
-    @property
-    def products(self) -> Sequence[RowTerm]:
-        """The terms that meet the data in matrix products."""
-        return self._products
 
     @property
     def is_fused(self) -> bool:
@@ -149,15 +127,9 @@ class IndependentRows:
             for factor, table in tables
         ]
         sizes += [own.block_rows for several in self.partial.values() for own in several]
-        wide = [feature.n_rows for feature in self._contracted_features() if feature.is_sparse]
-        sizes += [block_rows(1, n_columns) for n_columns in wide]
+        features = (feature for local in self.compiled.local_terms for feature in local.features)
+        sizes += [block_rows(1, feature.n_rows) for feature in features if feature.is_sparse]
         return min(sizes, default=_UNFUSED_ROWS)
-
-    @property
-    def buffer_rows(self) -> int:
-        """Numbers of each row of a block that a pass holds in its buffers, about."""
-        tables = self.compiled.tables
-        return sum(3 * f.n_rows + (tables[f].n_dense if f in tables else 0) for f in self.factors)
 
     @property
     def operations_a_row(self) -> float:
@@ -173,17 +145,6 @@ class IndependentRows:
         return fused + sum(
             math.prod(part.shape) for part in self.compiled.parts.values() if part.feature is None
         )
-
-    @property
-    def tables(self) -> dict[LocalFactor, FeatureTable]:
-        """Features of the matrix product of each local factor that has one."""
-        tables = self.compiled.tables
-        return {factor: tables[factor] for factor in self.factors if factor in tables}
-
-    @property
-    def n_kept(self) -> int:
-        """Numbers of a row that a pass keeps for the next one: its dense features."""
-        return sum([table.n_dense for table in self.tables.values()])
 
     def thorough(self) -> IndependentRows:
         """Return the model whose first passes sweep until the local factors are at their optimum."""
@@ -203,10 +164,6 @@ class IndependentRows:
             f"the local variables {names} depend on each other given the globals and have a factor each, so they "
             f"cannot be integrated out exactly"
         )
-
-    def why_no_response(self) -> str:
-        """Return nothing: the sums respond as their terms do."""
-        return ""
 
     def why_not_on_a_device(self) -> str:
         """Return why no passes can be made on a device, which are matrix products; nothing if they can."""
@@ -259,7 +216,7 @@ class IndependentRows:
 
     def matrices(self, parts: Mapping[Hashable, Array]) -> dict[FactorKey, Array]:
         """Return the matrix W of each local factor that meets features of the data."""
-        return {key: layout.packed(parts) for key, layout in self._layouts.items() if key != _OWN}
+        return {key: layout.packed(parts) for key, layout in self._layouts.items() if key != OWN}
 
     def starting_coefficients(self, arrays: Mapping[Hashable, Array]) -> Coefficients:
         """Return what sums of given local statistics need if the globals are not known yet.
@@ -273,26 +230,12 @@ class IndependentRows:
             coefficients = own.at_columns(coefficients)
         return coefficients
 
-    def summarize(
-        self,
-        rows: Rows,
-        coefficients: Coefficients,
-        before: LocalState,
-        scratch: Workspace,
-        given: LocalState | None = None,
-    ) -> tuple[Sums, LocalState]:
+    def summarize(self, work: BlockWork, given: LocalState | None = None) -> tuple[Sums, LocalState]:
         """Return the sums over a block with the local factors at their optimum, and these factors' statistics.
 
         The sums are valid until the thread's next block: they live in its scratch.
-
-        Parameters
-        ----------
-        before
-            Local statistics from the last pass; needed only where local factors depend on each other.
-        given
-            Local statistics (E, B) of factors that are inferred elsewhere, to be overwritten.
         """
-        sums, work = Sums.zero(), BlockWork(rows, coefficients, scratch, before)
+        sums, before = Sums.zero(), dict(work.state)
         if self.keeps_locals and not work.state:
             settled(self._inferences, work, self.keeps_locals)
         for own in self.apart.in_turn:
@@ -303,29 +246,17 @@ class IndependentRows:
         self._sum_rows(work, sums)
         return sums, self.apart.left_by(work, before) if self.keeps_locals else {}
 
-    def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Workspace) -> Sums:
+    def sums_of(self, work: BlockWork) -> Sums:
         """Return the sums over a block of rows for given local statistics; their entropies count as zero.
 
         Only missing entries of vectors depend on the coefficients, and have an entropy.
         """
         sums = Sums({}, {}, {}, {factor.key: 0.0 for factor in self.factors})
-        self._sum_rows(BlockWork(rows, coefficients, scratch, state), sums)
+        self._sum_rows(work, sums)
         return sums
 
-    def _inference(self, factor: LocalFactor) -> FactorOfRows:
-        return self._inferences[self.factors.index(factor)]
-
-    def infer(
-        self, rows: Rows, coefficients: Coefficients, scratch: Workspace, given: LocalState | None = None
-    ) -> LocalState:
-        """Return the natural parameters of every local factor for a block of rows: (E, B) each.
-
-        Parameters
-        ----------
-        given
-            Statistics (E, B) of factors that stay at these, and are left out of what is returned.
-        """
-        return settled(self._inferences, BlockWork(rows, coefficients, scratch, given), self.keeps_locals)
+    def infer(self, work: BlockWork) -> LocalState:
+        return settled(self._inferences, work, self.keeps_locals)
 
     def changed(self, parts: Arrays, coefficients: Coefficients) -> Coefficients:
         """Return changes of coefficients, zeros where there are none."""
@@ -334,25 +265,10 @@ class IndependentRows:
 
     def respond(
         self,
-        rows: Rows,
-        coefficients: Coefficients,
+        work: BlockWork,
         changes: Sequence[Coefficients],
-        before: LocalState,
-        scratch: Workspace,
         given: Mapping[FactorKey, Sequence[Array]] | None = None,
     ) -> Sums:
-        """Return by how much the sums over a block change with the coefficients, an axis of the D changes first.
-
-        Parameters
-        ----------
-        changes
-            Of the coefficients.
-        before
-            Local statistics, near their optimum where local factors depend on each other; of what is given at it.
-        given
-            Local factors that are inferred elsewhere: how their statistics (E, B) change with each of the changes.
-        """
-        work = BlockWork(rows, coefficients, scratch, before)
         if self.keeps_locals and not work.state:
             settled(self._inferences, work, self.keeps_locals)
         return BlockResponse(self._inferences, self._products, self._contracted).sums(work, changes, given)
@@ -381,9 +297,8 @@ class IndependentRows:
         products = self._feature_products
         return sum(n_pairs(factor) * products[factor.key][1].number for factor in self.factors)
 
-    def curvature(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> Sums:
+    def curvature(self, work: BlockWork) -> Sums:
         """Return the sums over a block, and how those of dense products change with each entry of their matrices."""
-        work = BlockWork(rows, coefficients, scratch)
         found, sums = curvature(work, self._inferences, self._feature_products), Sums.zero()
         self._sum_rows(work, sums)
         found.add(sums)
@@ -421,7 +336,7 @@ class IndependentRows:
 
     def zeros_of(self, factor: LocalFactor, zeros: Coefficients, rows: Rows, scratch: Workspace) -> Array:
         """Return how many known probabilities of zero each statistic meets, for any other local variables."""
-        return self._inference(factor).zeros(BlockWork(rows, zeros, scratch), zeros)
+        return self.apart.of[factor.key].zeros(BlockWork(rows, zeros, scratch), zeros)
 
     def _sum_rows(self, work: BlockWork, sums: Sums) -> None:
         for factor in self.factors:
@@ -434,40 +349,15 @@ class IndependentRows:
         for product in self._products:
             product.backward(work, sums)
 
-    @property
-    def has_static(self) -> bool:
-        """Whether there are parts without local variables: sums that never change."""
-        return bool(self._own_terms)
-
     def static_of(self, weight: float) -> Sums | None:
         """Return the sums that no factor enters, over rows of this total weight, where they are nothing but counted."""
-        is_alone = len(self._own_terms) == 1 and _OWN in self._layouts
-        return self._layouts[_OWN].counted(weight) if is_alone else None
-
-    def sum_static(self, rows: Rows, scratch: Workspace) -> Sums:
-        """Return the sums over a block that no factor enters."""
-        sums, work = Sums.zero(), BlockWork(rows, Coefficients({}, {}), scratch)
-        work.counted[_OWN] = np.ones((1, rows.n_rows))
-        work.weigh(in_place=True)
-        for term in self._own_terms:
-            term.backward(work, sums)
-        return sums
+        is_alone = len(self.static_terms) == 1 and OWN in self._layouts
+        return self._layouts[OWN].counted(weight) if is_alone else None
 
     def static_coefficients(self, parts: Arrays) -> Coefficients:
         """Return the coefficients of what no local variable enters, as :meth:`static_by_row` takes them."""
-        layout = self._layouts.get(_OWN)
-        return Coefficients({} if layout is None else {_OWN: layout.packed(parts)}, parts)
-
-    def static_by_row(self, coefficients: Coefficients, rows: Rows, scratch: Workspace) -> Array:
-        """Return the terms of each row that no local variable enters, shape (B,)."""
-        work, total = BlockWork(rows, coefficients, scratch), np.zeros((1, rows.n_rows))
-        for term in self._own_terms:
-            term.forward(_OWN, work, coefficients, total)
-        return total[0]
-
-    def _contracted_features(self) -> list[Feature]:
-        """Return the features that the terms which are not matrix products need, each once."""
-        return list({f.key: f for local in self.compiled.local_terms for f in local.features}.values())
+        layout = self._layouts.get(OWN)
+        return Coefficients({} if layout is None else {OWN: layout.packed(parts)}, parts)
 
     def summary(self, sums: Sums, static: Sums, coefficients: Coefficients) -> Summary:
         """Return the reduced sums of a pass in the shapes that the global terms expect."""

@@ -14,7 +14,7 @@ from ..._typing import Array
 from ...numerics.cached import cached_property
 from ...numerics.sums.pairwise import pairwise_sum
 from ..design.backend import Workspace
-from ..local.chains.chain import Beside, ChainFactor
+from ..local.chains.chain import Ahead, Beside, ChainFactor, Said
 from ..local.statistics import Coefficients, LocalState, Rows, Summary, Sums
 from .executor import Executor
 from .row_model import RowModel
@@ -22,6 +22,7 @@ from .sequences import SequencesAtWork, given_sequences, sequence_bounds, tiles_
 from .subsample import Sample, rows_from
 from .sums_by_batch import SumsByBatch
 from .tasks import Chunk, InferBlocks, RowSource, SumStatic, blocks_of, chunked, chunks_of, kept_rows, rows_at
+from .terms.row_term import BlockWork
 
 T = TypeVar("T")
 
@@ -216,7 +217,7 @@ class RowMap:
         return found
 
     def _sum_fixed(self) -> Sums:
-        if not self.model.has_static:
+        if not self.model.static_terms:
             return Sums.zero()
         source, n_rows = self.source, self.source.n_rows
         is_block = n_rows <= self.model.block_rows
@@ -264,7 +265,7 @@ class RowMap:
         sums, _ = self.executor.sum(work, self.source, chunks, nothing)
         whole = self.model.with_entropies(sums, coefficients).scaled(scale)
         static = Sums.zero()
-        if self.model.has_static:
+        if self.model.static_terms:
             # of the same rows: beside those of all rows, a sum of squares would be less than what it consists of
             own = SumStatic(self.model, self._found.scratch)
             static = self.executor.sum(own, self.source, chunks, nothing)[0].scaled(scale)
@@ -365,16 +366,15 @@ class RowMap:
                 counted[rows.where] &= rows.weights > 0
             for _, own in tiles_of(self.model, rows):
                 given = {key: values[:, own.where] for key, values in state.items()}
-                natural[:, own.where] = self.model.apart.natural_of(
-                    chain, own, coefficients, self._found.scratch, given
-                )
+                work = BlockWork(own, coefficients, self._found.scratch, given)
+                natural[:, own.where] = self.model.apart.of[chain.key].natural(work)
 
         for _ in self._map_here(block):
             pass
         if counted.all():
-            return chain.path(natural, steps, coefficients.parts)
-        path = chain.path(natural[:, counted], steps.at(counted), coefficients.parts)
-        return chain.continued(path, natural, counted, steps, means, beside)
+            return chain.path(Said(natural, steps, coefficients.parts))
+        path = chain.path(Said(natural[:, counted], steps.at(counted), coefficients.parts))
+        return chain.continued(path, Ahead(natural, counted, steps, means, beside))
 
     def natural_parameters(
         self, coefficients: Coefficients, given: LocalState | None = None
@@ -408,7 +408,7 @@ class RowMap:
         self, rows: Rows, coefficients: Coefficients, given: LocalState | None = None
     ) -> LocalState:
         """Return the natural parameters of every local factor for some rows, except those that are given."""
-        return self.model.infer(rows, coefficients, self._found.scratch, given)
+        return self.model.infer(BlockWork(rows, coefficients, self._found.scratch, given))
 
     def sum_given(self, give: Callable[[Rows], LocalState], coefficients: Coefficients) -> Summary:
         """Return the sums over the rows for given local statistics.
@@ -430,7 +430,7 @@ class RowMap:
             state = give(rows)
             if model.chains and in_order:
                 return given_sequences(model, rows, state, coefficients, self._found.scratch)
-            return model.sums_of(rows, state, coefficients, self._found.scratch)
+            return model.sums_of(BlockWork(rows, coefficients, self._found.scratch, state))
 
         sums = self._sum_here(block)
         for chain in () if in_order else model.chains:

@@ -22,11 +22,13 @@ from ...numerics.sums.pairwise import pairwise_sum
 from ..binding.missing.entries import order_of_patterns
 from ..design.backend import Workspace
 from ..design.keys import FactorKey
-from ..local.chains.chain import ChainFactor, begins_of
+from ..local.chains.chain import ChainFactor, Said, begins_of
 from ..local.chains.steps import Steps
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Sums
+from .apart import MOST_COMBINATIONS, best_labels, integrated
 from .row_model import RowModel
+from .terms.row_term import BlockWork
 
 T = TypeVar("T")
 
@@ -232,7 +234,7 @@ class SequencesAtWork:
             places, own = self.tiles[number]
             given: LocalState = {chain.key: self.state[chain.key][:, places].copy() for chain in chains}
             before = self.state_at(places) if model.keeps_locals else {}
-            sums, after = model.summarize(own, self.coefficients, before, self._scratch, given)
+            sums, after = model.summarize(self._work(own, before), given)
             for factor in kept:
                 after_all[factor.key][:, places] = after[factor.key]
             return sums.plus(Sums.zero())
@@ -245,16 +247,19 @@ class SequencesAtWork:
             total.entropy[key] = entropy + total.entropy.get(key, 0.0)
         return total
 
+    def _work(self, own: Rows, state: LocalState | None = None) -> BlockWork:
+        return BlockWork(own, self.coefficients, self._scratch, state)
+
     def state_at(self, places: slice | AnyArray) -> LocalState:
         """Return the statistics of the hidden values in some rows of the block."""
         return {key: values[:, places] for key, values in self.state.items()}
 
     def natural_of(self, chain: ChainFactor) -> Array:
         """Return the messages from the rows to the states of a chain, given the other factors, (E, B), in scratch."""
-        apart = self.model.apart
+        inference = self.model.apart.of[chain.key]
 
         def said(places: slice | AnyArray, own: Rows) -> Array:
-            return apart.natural_of(chain, own, self.coefficients, self._scratch, self.state_at(places))
+            return inference.natural(self._work(own, self.state_at(places)))
 
         return self._natural(chain, said)
 
@@ -274,36 +279,58 @@ class SequencesAtWork:
 
         def tile(number: int) -> tuple[slice | AnyArray, LocalState]:
             places, own = self.tiles[number]
-            return places, self.model.apart.best_labels(own, self.coefficients, self._scratch)
+            return places, best_labels([*self.model.apart.of.values()], self._work(own))
 
         for places, labels in self._over(tile, len(self.tiles)):
             self._write(places, labels)
-        if not self.state and self.model.apart.begins_with_states:
+        if not self.state and self._begins_with_states:
             self._begin_with_states()
 
+    @property
+    def _begins_with_states(self) -> bool:
+        """Whether the states of the only chain can begin before what depends on them."""
+        chains, coupled = self.model.chains, self.model.apart.coupled
+        if len(chains) != 1 or chains[0].values is None or len(chains[0].values) > MOST_COMBINATIONS:
+            return False
+        return bool(coupled) and not any(own.couples for own in coupled)
+
     def _begin_with_states(self) -> None:
-        """Begin at the states of the only chain, as if what depends on them were integrated out; the others follow."""
+        """Begin at the states of the only chain, as if what depends on them were integrated out; the others follow.
+
+        Without the state that it depends on, a hidden value of a row would be told half of what the row has, and
+        explain it alone: the states could tell nothing any more.
+        """
         apart, (chain,) = self.model.apart, self.model.chains
 
         def said(places: slice | AnyArray, own: Rows) -> Array:
-            return apart.said_first(chain, own, self.coefficients, self._scratch)
+            work = self._work(own)
+            natural = apart.of[chain.key].natural(work).copy()
+            assert chain.values is not None
+            for state, value in enumerate(chain.values.T):
+                for inference in (apart.of[factor.key] for factor in apart.coupled):
+                    work.state = {chain.key: np.repeat(value[:, None], own.n_rows, axis=1)}
+                    natural[state] += integrated(inference, work)
+            return natural
 
-        self._infer_chain_from(chain, self._natural(chain, said))
+        self._infer_chain(chain, self._natural(chain, said))
         self._infer([stage for stage in apart.stages if not isinstance(stage, ChainFactor)])
 
     def _infer(self, stages: Sequence[ChainFactor | Sequence[LocalFactor]]) -> None:
         """Bring the factors of each stage to their optimum, given all others."""
         for stage in stages:
             if isinstance(stage, ChainFactor):
-                self._infer_chain(stage)
+                self._infer_chain(stage, self.natural_of(stage))
             else:
                 self._infer_rows(stage)
 
     def _infer_rows(self, factors: Sequence[LocalFactor]) -> None:
         def tile(number: int) -> tuple[slice | AnyArray, LocalState]:
             places, own = self.tiles[number]
-            state = self.state_at(places)
-            return places, self.model.apart.updated(factors, own, self.coefficients, self._scratch, state)
+            work = self._work(own, self.state_at(places))
+            for factor in factors:
+                inference = self.model.apart.of[factor.key]
+                work.state[factor.key] = inference.renewed(work, inference.natural(work).copy())
+            return places, {factor.key: work.state[factor.key] for factor in factors}
 
         renewed = {factor.key: np.empty((factor.n_rows, self.rows.n_rows)) for factor in factors}
         for places, found in self._over(tile, len(self.tiles)):
@@ -317,10 +344,7 @@ class SequencesAtWork:
                 self.state[key] = np.zeros((len(values), self.rows.n_rows))
             self.state[key][:, places] = values
 
-    def _infer_chain(self, chain: ChainFactor) -> None:
-        self._infer_chain_from(chain, self.natural_of(chain))
-
-    def _infer_chain_from(self, chain: ChainFactor, natural: Array) -> None:
+    def _infer_chain(self, chain: ChainFactor, natural: Array) -> None:
         rows, coefficients = self.rows, self.coefficients
         counted, steps = steps_of_block(chain, rows), known_of_block(chain, rows)
         shape = chain.n_rows, rows.n_rows
@@ -330,7 +354,8 @@ class SequencesAtWork:
             return
         steps = steps.at(counted)
         try:
-            smoothing = chain.smoothing(natural[:, counted], steps, coefficients.parts, self._scratch)
+            said = Said(natural[:, counted], steps, coefficients.parts)
+            smoothing = chain.smoothing(said, self._scratch)
         except ImpossiblePathError as error:
             raise ImpossibleSequenceError(_no_path(chain, rows, counted, error)) from error
         except ImproperError as error:
@@ -399,7 +424,7 @@ def given_sequences(
     }
     for places, own in tiles_of(row_pass, rows):
         given = {key: values[:, places].copy() for key, values in state.items()}
-        total.add(row_pass.sums_of(own, given, coefficients, scratch))
+        total.add(row_pass.sums_of(BlockWork(own, coefficients, scratch, given)))
     for chain in row_pass.chains:
         counted = steps_of_block(chain, rows)
         total.parts.update(chain.sums_given(state[chain.key][:, counted], known[chain].at(counted)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -16,6 +17,7 @@ from ..design.keys import ColumnKey
 from ..local.statistics import Coefficients, LocalState, Rows, Sums
 from .row_model import RowModel
 from .sequences import Over, one_by_one, summarize_sequences, tiles_of
+from .terms.row_term import BlockWork
 
 _MOST_CHUNKS = 128
 """Units of work that are handed to an executor: runs of blocks, so that handing over costs little."""
@@ -72,29 +74,43 @@ class Chunk:
     bounds: tuple[tuple[int, int], ...]
 
 
-class Work(Protocol):
+class Work(ABC):
     """What is done with a chunk of rows: sums, and what the same work on the same rows starts from the next time."""
 
-    @property
-    def rows(self) -> RowModel:
-        """What stays the same from pass to pass."""
-        ...
+    rows: RowModel
+    """What stays the same from pass to pass."""
 
+    @abstractmethod
     def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, Any]:
         """Return the sums over a chunk of a source, and what is carried over."""
-        ...
 
     def spread(self, over: Over) -> Work:
         """Return the same work, the parts of a block done with the help of others: for a chunk without another."""
-        ...
+        return self
 
-    def task(self) -> Callable[[RowModel, Workspace], Work]:
-        """Return what of it changes from pass to pass: what makes it of the same model and buffers elsewhere."""
-        ...
+    @abstractmethod
+    def task(self) -> Callable[..., Work]:
+        """Return what of it changes from pass to pass: with ``rows`` and ``scratch`` elsewhere it is the same work."""
+
+
+class SumBlocks(Work):
+    """Sums over blocks, block by block; what is carried over does not change."""
+
+    def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, Any]:
+        total = Sums.zero()
+        for bounds, before in zip(chunk.bounds, carried or [{}] * len(chunk.bounds), strict=True):
+            rows = rows_at(source, bounds)
+            for own in self.sums(rows, before) if rows.n_rows else ():
+                total.add(own)
+        return total, carried
+
+    @abstractmethod
+    def sums(self, rows: Rows, before: LocalState) -> Iterable[Sums]:
+        """Return the sums over the parts of a block, which are added up in this order."""
 
 
 @dataclass(frozen=True)
-class InferBlocks:
+class InferBlocks(Work):
     """Local factors at their optimum, and the sums over them; local factors are carried over where they are kept."""
 
     rows: RowModel
@@ -133,41 +149,30 @@ class InferBlocks:
 
     def _summarize(self, rows: Rows, before: LocalState) -> tuple[Sums, LocalState]:
         if not self.rows.chains:
-            return self.rows.summarize(rows, self.coefficients, before, self.scratch)
+            return self.rows.summarize(BlockWork(rows, self.coefficients, self.scratch, before))
         return summarize_sequences(self.rows, rows, self.coefficients, self.scratch, self.over, before)
 
     def spread(self, over: Over) -> InferBlocks:
         """Return the same work, the tiles of a long sequence done with the help of others."""
         return self if not self.rows.chains else replace(self, over=over)
 
-    def task(self) -> Callable[[RowModel, Workspace], Work]:
-        """Return what makes this work with the same coefficients, as far as rows need them."""
-        return partial(_inferring, self.coefficients.of_parts(self.rows.parts_of_messages))
+    def task(self) -> Callable[..., Work]:
+        coefficients = self.coefficients.of_parts(self.rows.parts_of_messages)
+        return partial(InferBlocks, coefficients=coefficients, is_whole=False)
 
 
 @dataclass(frozen=True)
-class SumStatic:
+class SumStatic(SumBlocks):
     """The sums that no local factor enters."""
 
     rows: RowModel
     scratch: Workspace = field(default_factory=Workspace)
 
-    def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, None]:
-        """Return the sums over a chunk."""
-        total = Sums.zero()
-        for bounds in chunk.bounds:
-            rows = rows_at(source, bounds)
-            tiles = [own for _, own in tiles_of(self.rows, rows)] if self.rows.chains else [rows]
-            for own in tiles if rows.n_rows else ():
-                total.add(self.rows.sum_static(own, self.scratch))
-        return total, None
+    def sums(self, rows: Rows, before: LocalState) -> Iterable[Sums]:
+        tiles = [own for _, own in tiles_of(self.rows, rows)] if self.rows.chains else [rows]
+        return (self.rows.sum_static(own, self.scratch) for own in tiles)
 
-    def spread(self, over: Over) -> SumStatic:
-        """Return this: it is done once."""
-        return self
-
-    def task(self) -> Callable[[RowModel, Workspace], Work]:
-        """Return what makes this work: it is the same in each pass."""
+    def task(self) -> Callable[..., Work]:
         return SumStatic
 
 
@@ -189,10 +194,6 @@ def kept_rows(model: RowModel, source: RowSource, bounds: tuple[int, int], scrat
         return replace(rows_at(source, bounds), tables=WeakKeyDictionary())
 
     return scratch.kept(("rows with features", bounds), (source,), with_tables, shared=True)
-
-
-def _inferring(coefficients: Coefficients, rows: RowModel, scratch: Workspace) -> InferBlocks:
-    return InferBlocks(rows, coefficients, scratch, is_whole=False)
 
 
 def blocks_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +11,13 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import softmax
 
-from ..._errors import ModelError
 from ..._typing import Array
 from ..design.backend import Workspace
-from ..design.features import FeatureTable
 from ..design.keys import ColumnKey, FactorKey, StatisticKey
 from ..local.local_factor import LocalFactor, Part
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
-from ..rows.apart import DerivedApart
+from ..rows.row_model import RowModel
+from ..rows.terms.row_term import BlockWork
 from .kernel import Found, TopicWords, ascend_documents, bounds_of_proportions, expected_log_of
 from .lowering import BoundDocuments
 from .response import DocumentResponse, changes_of_words
@@ -29,8 +28,6 @@ _WORDS_A_DOCUMENT = 16
 _FEWEST_DOCUMENTS, _MOST_DOCUMENTS = 128, 4_096
 
 _COEFFICIENTS = ("expected_log", "highest", "scaled")
-
-_NOT_DENSE = "sums over documents are not formed by pairs of features, which dense products alone have"
 
 _RATIOS, _APART = "ratios", "apart"
 """Keys of what documents leave behind, of which :meth:`TopicRows.with_entropies` makes the sum for the topics."""
@@ -63,7 +60,7 @@ class Effort:
 _THOROUGH = Effort(2_000, 2_000, 1e-10, 1.0)
 
 
-class TopicRows:
+class TopicRows(RowModel):
     """What a model of documents does with a block of them; see :class:`~caviar.engine.rows.row_model.RowModel`.
 
     Parameters
@@ -74,11 +71,11 @@ class TopicRows:
         The local factors: of the proportions, and of the tokens.
     part
         The sum that the terms of the topics need.
-    effort
-        How near their optimum documents are brought in a pass.
 
     Attributes
     ----------
+    effort
+        How near their optimum documents are brought in a pass.
     prior
         Concentration of the proportions' prior, shape (K,).
     part_of_topics
@@ -88,32 +85,20 @@ class TopicRows:
     """
 
     keeps_locals = True
-    maximises = True
-    has_centres = False
     begins_anew = True
-    within_sets = None
-    with_new_sets = None
-    is_dense = False
-    has_static = False
-    chains = ()
-    apart = DerivedApart()
-    most_sweeps = 1
-    entries: Sequence[ColumnKey] = ()
-    tables: Mapping[LocalFactor, FeatureTable] = {}
-    n_kept = 0
+    effort = Effort()
 
     def __init__(
         self,
         bound: BoundDocuments,
         factors: Sequence[LocalFactor],
         part: Part,
-        effort: Effort | None = None,
     ) -> None:
         self.factors = tuple(factors)
         self.proportions, self.tokens = factors
         self.prior = bound.prior if bound.pattern.is_plain else np.empty(0)
-        self.effort = effort or Effort()
         self.part_of_topics = part
+        self.parts_of_messages = {*_COEFFICIENTS, part.key}
         self.word = ColumnKey(bound.pattern.word.name)
         self._topics = StatisticKey(bound.pattern.topics.name, "log_x")
 
@@ -135,10 +120,6 @@ class TopicRows:
         """Return why no passes can be made on a device."""
         return "the pass over the rows of this model is one of its own"
 
-    def why_no_response(self) -> str:
-        """Return nothing: the words of each topic respond to the topics."""
-        return ""
-
     def changed(self, parts: Arrays, coefficients: Coefficients) -> Coefficients:
         """Return the change of the expected log topics, which the words meet."""
         own = parts.get(self.part_of_topics.key)
@@ -151,17 +132,13 @@ class TopicRows:
 
     def respond(
         self,
-        rows: Rows,
-        coefficients: Coefficients,
+        work: BlockWork,
         changes: Sequence[Coefficients],
-        before: LocalState,
-        scratch: Workspace,
         given: Mapping[FactorKey, Sequence[Array]] | None = None,
     ) -> Sums:
         """Return the changes of the words of each topic, (n, K, V)."""
-        counts: Any = rows.columns[self.word]
-        words, prior = self.words(coefficients), self.prior_of(coefficients)
-        found = self.thorough()._ascend(counts, words, prior, before.get(self.proportions.key), scratch)
+        rows, counts = work.rows, self._counts(work)
+        words, found = self.words(work.coefficients), self.thorough()._ascend(work)
         logits = self.logits(counts, expected_log_of(found.concentration), words)
         probabilities = softmax(logits, axis=1)
         weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
@@ -170,46 +147,10 @@ class TopicRows:
         return Sums({}, {self.part_of_topics.key: changes_of_words(own, of_topics)}, {}, {})
 
     @property
-    def n_curved(self) -> int:
-        """Refuse: documents are not dense products."""
-        raise ModelError(_NOT_DENSE)
-
-    def curvature(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> Sums:
-        """Refuse: see :attr:`n_curved`."""
-        raise ModelError(_NOT_DENSE)
-
-    def whole_curvature(self, summed: Sums) -> dict[FactorKey, Array]:
-        """Refuse: see :attr:`n_curved`."""
-        raise ModelError(_NOT_DENSE)
-
-    def curved(self, whole: Mapping[FactorKey, Array], parts: Arrays, n: int) -> Arrays:
-        """Refuse: see :attr:`n_curved`."""
-        raise ModelError(_NOT_DENSE)
-
-    def curved_between(self, whole: Mapping[FactorKey, Array], parts: Arrays, n: int) -> Array:
-        """Refuse: see :attr:`n_curved`."""
-        raise ModelError(_NOT_DENSE)
-
-    @property
-    def parts_of_messages(self) -> Set[Hashable]:
-        """The parts of the coefficients that a block of rows needs: all; and the sum that the topics meet."""
-        return {*_COEFFICIENTS, self.part_of_topics.key}
-
-    @property
     def block_rows(self) -> int:
         """Documents of a block; depends on the size of the vocabulary alone."""
         wanted = 64 * round(self.part_of_topics.shape[1] / _WORDS_A_DOCUMENT / 64)
         return min(max(wanted, _FEWEST_DOCUMENTS), _MOST_DOCUMENTS)
-
-    @property
-    def operations_a_row(self) -> float:
-        """0: batches are a user's choice, because each has sums of the size of all topics and words."""
-        return 0.0
-
-    @property
-    def buffer_rows(self) -> int:
-        """Numbers of each document that a pass holds in its buffers, about: concentrations and their logarithms."""
-        return 3 * self.proportions.n_rows
 
     @property
     def n_sums(self) -> int:
@@ -222,8 +163,6 @@ class TopicRows:
         return Coefficients(
             {}, {"expected_log": words.expected_log, "highest": words.highest, "scaled": words.scaled}
         )
-
-    starting_coefficients = coefficients
 
     def words(self, coefficients: Coefficients) -> TopicWords:
         """Return what the documents need of the topics from coefficients."""
@@ -246,33 +185,28 @@ class TopicRows:
         """Return the sums over documents that the variables above the proportions need: none."""
         return {}
 
-    def summarize(
-        self,
-        rows: Rows,
-        coefficients: Coefficients,
-        before: LocalState,
-        scratch: Workspace,
-        given: LocalState | None = None,
-    ) -> tuple[Sums, LocalState]:
+    def summarize(self, work: BlockWork, given: LocalState | None = None) -> tuple[Sums, LocalState]:
         """Return the sums over a block of documents, and the concentrations of their proportions, (B, K)."""
-        counts, words = rows.columns[self.word], self.words(coefficients)
-        prior = self.prior_of(coefficients)
-        found = self._ascend(counts, words, prior, before.get(self.proportions.key), scratch)
-        return self._sums(rows, counts, found, coefficients), {self.proportions.key: found.concentration}
+        found = self._ascend(work)
+        return self._sums(work, found), {self.proportions.key: found.concentration}
 
-    def _ascend(
-        self, counts: Any, words: TopicWords, prior: Array, before: Array | None, scratch: Workspace
-    ) -> Found:
-        effort = self.effort
+    def _counts(self, work: BlockWork) -> Any:
+        """Return how often each document of a block has each word, a sparse array (B, V)."""
+        return work.rows.columns[self.word]
+
+    def _ascend(self, work: BlockWork) -> Found:
+        effort, counts, before = self.effort, self._counts(work), work.state.get(self.proportions.key)
+        words, prior = self.words(work.coefficients), self.prior_of(work.coefficients)
         most, stretch = (effort.next, 1.0) if before is not None else (effort.first, effort.stretch)
         # words shared by all topics alike
         start = prior + counts.sum(axis=1)[:, None] / len(prior) if before is None else before
         return ascend_documents(
-            counts, words, prior, start, scratch, most=most, tol=effort.tol, stretch=stretch
+            counts, words, prior, start, work.scratch, most=most, tol=effort.tol, stretch=stretch
         )
 
-    def _sums(self, rows: Rows, counts: Any, found: Found, coefficients: Coefficients) -> Sums:
-        bounds = self.bounds(found.concentration, coefficients)
+    def _sums(self, work: BlockWork, found: Found) -> Sums:
+        rows, counts = work.rows, self._counts(work)
+        bounds = self.bounds(found.concentration, work.coefficients)
         weights = np.ones(len(bounds)) if rows.weights is None else rows.weights
         ratios = csr_array((found.ratios, counts.indices, counts.indptr), shape=counts.shape)
         parts: dict[Hashable, Array] = {_RATIOS: ratios.T @ (found.theta * weights[:, None])}
@@ -287,51 +221,29 @@ class TopicRows:
             {}, parts, {self.tokens.key: log_normaliser}, {self.proportions.key: float(seen @ bounds)}
         )
 
-    def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Workspace) -> Sums:
+    def sums_of(self, work: BlockWork) -> Sums:
         """Return the sums over a block for given probabilities of the entries of the counts, (E, K)."""
-        counts: Any = rows.columns[self.word]
+        rows, counts = work.rows, self._counts(work)
         owners = np.repeat(np.arange(rows.n_rows), np.diff(counts.indptr))
         weights = counts.data if rows.weights is None else counts.data * rows.weights[owners]
         by_word = csr_array(
             (weights, counts.indices, np.arange(counts.nnz + 1)), shape=(counts.nnz, counts.shape[1])
         )
-        total = by_word.T @ state[self.tokens.key]
+        total = by_word.T @ work.state[self.tokens.key]
         return Sums(
             {}, {self.part_of_topics.key: total.T}, {}, {self.proportions.key: 0.0, self.tokens.key: 0.0}
         )
-
-    def matrices(self, parts: Mapping[Hashable, Array]) -> dict[FactorKey, Array]:
-        """Return no matrices: words are looked up."""
-        return {}
 
     def zeros_of(self, factor: LocalFactor, zeros: Coefficients, rows: Rows, scratch: Workspace) -> Array:
         """Return zeros: no terms that count known probabilities of zero are compiled for documents."""
         counts: Any = rows.columns[self.word]
         return np.zeros((factor.n_rows, rows.n_rows if factor is self.proportions else counts.nnz))
 
-    def static_coefficients(self, parts: Arrays) -> Coefficients:
-        """Return no coefficients: there are no terms that no factor enters."""
-        return Coefficients({}, {})
-
-    def static_by_row(self, coefficients: Coefficients, rows: Rows, scratch: Workspace) -> Array:
-        """Return zeros: there are no terms that no factor enters."""
-        return np.zeros(rows.n_rows)
-
-    def static_of(self, weight: float) -> None:
-        """Return nothing: no sums are without a factor."""
-
-    def sum_static(self, rows: Rows, scratch: Workspace) -> Sums:
-        """Return no sums: a factor enters each of them."""
-        return Sums.zero()
-
-    def infer(
-        self, rows: Rows, coefficients: Coefficients, scratch: Workspace, given: LocalState | None = None
-    ) -> LocalState:
+    def infer(self, work: BlockWork) -> LocalState:
         """Return the natural parameters: of the proportions, (K, B), and of each entry of the counts, (K, E)."""
-        assert not given, "what is given of documents gives the topics: documents/start.py"
-        counts, words = rows.columns[self.word], self.words(coefficients)
-        found = self.thorough()._ascend(counts, words, self.prior_of(coefficients), None, scratch)
-        logits = self.logits(counts, expected_log_of(found.concentration), words)
+        assert not work.state, "what is given of documents gives the topics: documents/start.py"
+        found, words = self.thorough()._ascend(work), self.words(work.coefficients)
+        logits = self.logits(self._counts(work), expected_log_of(found.concentration), words)
         return {self.proportions.key: found.concentration.T, self.tokens.key: logits.T}
 
     def logits(self, counts: Any, expected_log: Array, words: TopicWords) -> Array:

@@ -11,12 +11,12 @@ from ..._typing import Array
 from ...families import Dirichlet
 from ...numerics.spread import spread
 from ..compiled.terms import Compiled
-from ..design.backend import Workspace
 from ..design.contraction import Derivative
 from ..design.keys import StatisticKey
 from ..local.local_factor import LocalFactor, Part
-from ..local.statistics import Coefficients, LocalState, Rows, Sums
-from .e_step import Effort, TopicRows
+from ..local.statistics import Coefficients, Sums
+from ..rows.terms.row_term import BlockWork
+from .e_step import TopicRows
 from .kernel import expected_log_of
 from .lowering import BoundDocuments
 
@@ -80,15 +80,10 @@ class TiedTopicRows(TopicRows):
         factors: Sequence[LocalFactor],
         part: Part,
         ties: Ties,
-        effort: Effort | None = None,
     ) -> None:
-        super().__init__(bound, factors, part, effort)
+        super().__init__(bound, factors, part)
         self.ties = ties
-
-    @property
-    def parts_of_messages(self) -> set[Hashable]:
-        """The parts of the coefficients that a block of rows needs: all."""
-        return {*super().parts_of_messages, PRIOR}
+        self.parts_of_messages = {*self.parts_of_messages, PRIOR}
 
     def why_no_response(self) -> str:
         """Return why the response of the sums to the globals cannot be computed."""
@@ -98,8 +93,6 @@ class TiedTopicRows(TopicRows):
         """Return what the documents need from the topics and from the variables above their proportions."""
         own = super().coefficients(arrays)
         return Coefficients({}, {**own.parts, PRIOR: self.ties.prior(arrays)})
-
-    starting_coefficients = coefficients
 
     def prior_of(self, coefficients: Coefficients) -> Array:
         """Return the concentration that documents begin from, (K,)."""
@@ -117,13 +110,13 @@ class TiedTopicRows(TopicRows):
         """Return the sums over documents with these concentrations (B, K)."""
         return self.ties.sums(expected_log_of(concentration), weights)
 
-    def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Workspace) -> Sums:
+    def sums_of(self, work: BlockWork) -> Sums:
         """Return the sums over a block for given probabilities of the entries of the counts, (E, K)."""
-        own = super().sums_of(rows, state, coefficients, scratch)
-        counts: Any = rows.columns[self.word]
+        own = super().sums_of(work)
+        rows, counts = work.rows, self._counts(work)
         owners = np.repeat(np.arange(rows.n_rows), np.diff(counts.indptr))
-        concentration = np.tile(self.prior_of(coefficients), (rows.n_rows, 1))
-        np.add.at(concentration, owners, counts.data[:, None] * state[self.tokens.key])
+        concentration = np.tile(self.prior_of(work.coefficients), (rows.n_rows, 1))
+        np.add.at(concentration, owners, counts.data[:, None] * work.state[self.tokens.key])
         weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
         above = self.sums_above(concentration, self.counting(counts, weights))
         return Sums({}, {**own.parts, **above}, {}, own.entropy)

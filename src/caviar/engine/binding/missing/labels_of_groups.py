@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ...._typing import AnyArray
-from ....language import Frequencies, Node, Plate, Variable
+from ....language import Frequencies, Plate, Variable
 from ....lazy.rows import in_memory
-from .values import is_above, rows_first
+from .values import Observations, is_above, rows_first
 
 
-def with_seen_labels(
-    found: Mapping[Variable, Any],
-    latent: Sequence[Variable],
-    observed: Sequence[Variable],
-    masks: Mapping[Node, AnyArray],
-    told: Mapping[Node, AnyArray],
-    known: Mapping[Node, AnyArray],
-    plate: Plate | None,
-    n_rows: int,
-) -> dict[Variable, Any]:
+def with_seen_labels(came: Observations, found: Mapping[Variable, Any]) -> dict[Variable, Any]:
     """Return which hidden repetitions count, (plates...), with those of labels that have frequencies among them.
 
     A label has one if its weight among the frequencies is not 0 and something was observed that depends on these, or if
@@ -34,26 +25,21 @@ def with_seen_labels(
     ----------
     found
         Which count of each variable; none where all do.
-    masks
-        Of leaves with missing values, which were observed.
-    told
-        Where variables that are known in part are known.
-    known
-        Values of known nodes.
     """
+    plate, observed, masks = came.plate, came.observed, came.masks
     counting = {variable: own for variable, own in found.items() if not isinstance(variable, Frequencies)}
     if plate is None:
         return counting
-    for own in latent:
+    for own in came.latent:
         if not isinstance(own, Frequencies) or own.plates != (plate,):
             continue
-        label, weights = own.labels, in_memory(known[own.slots["weights"].node])
+        label, weights = own.labels, in_memory(came.values[own.slots["weights"].node])
         direct = [
             leaf for leaf in observed if is_above(label, leaf) and set(label.plates) <= set(leaf.plates)
         ]
         if not all(leaf in masks for leaf in direct):
             continue
-        answered = np.zeros(n_rows, dtype=bool)
+        answered = np.zeros(came.n_rows, dtype=bool)
         for leaf in (leaf for leaf in observed if is_above(own, leaf)):
             answered |= _any_of_row(in_memory(masks[leaf]), leaf, plate) if leaf in masks else True
         seen = (weights != 0) & answered[:, None]
@@ -63,8 +49,8 @@ def with_seen_labels(
             seen = seen | mask.any(
                 axis=tuple(i for i, other in enumerate(kept, 1) if other not in label.plates)
             )
-        if label in told:
-            seen |= told[label]
+        if label in came.told:
+            seen |= came.told[label]
         if not seen.all():
             counting[label] = seen
     return counting

@@ -16,94 +16,62 @@ import numpy as np
 
 from ...._errors import DataError
 from ...._typing import AnyArray, Array
-from ....language import Node, Plate, Variable
+from ....language import Node, Variable
 from ....lazy.block_map import any_of
 from ....lazy.rows import Computed, LazyRows, in_memory
-from .values import any_observed, is_above
+from .values import Observations, any_observed, is_above
 
 
-def counted_steps(
-    chain: Variable,
-    observed: Sequence[Variable],
-    masks: Mapping[Node, AnyArray],
-    told: Mapping[Node, AnyArray],
-    values: Mapping[Node, AnyArray],
-    plate: Plate,
-) -> AnyArray | None:
-    """Return which steps of a chain lead to an observation, shape (N,); None if all do.
+def counted_steps(chain: Variable, own: Observations) -> AnyArray | None:
+    """Return which steps of a chain along the data plate lead to an observation, shape (N,); None if all do.
 
-    Parameters
-    ----------
-    chain
-        A latent variable along the data plate.
-    observed
-        The variables with data.
-    masks, told
-        Which entries of these were observed, and where variables that are known in part are known; a known state is an
-        observation.
-    values
-        Known values, among them where sequences begin.
-    plate
-        The data plate.
+    A known state is an observation.
     """
-    below = [leaf for leaf in observed if is_above(chain, leaf)]
-    if not all(leaf in masks for leaf in below):
+    below = [leaf for leaf in own.observed if is_above(chain, leaf)]
+    if not all(leaf in own.masks for leaf in below):
         return None
-    own: dict[Node, AnyArray] = {chain: told[chain]} if chain in told else {}
-    seen = np.asarray(in_memory(any_observed(below, masks, own, plate)), dtype=bool)
+    told: dict[Node, AnyArray] = {chain: own.told[chain]} if chain in own.told else {}
+    assert own.plate is not None
+    seen = np.asarray(in_memory(any_observed(below, own.masks, told, own.plate)), dtype=bool)
     starts = np.zeros(len(seen), dtype=bool)
     if "starts" in chain.slots:
-        starts[:] = values[chain.slots["starts"].node]
+        starts[:] = own.values[chain.slots["starts"].node]
     counted = up_to_the_last(seen, starts)
     return None if counted.all() else counted
 
 
-def seen_in_steps(
-    latent: Sequence[Variable],
-    observed: Sequence[Variable],
-    counted: Mapping[Variable, AnyArray],
-    masks: Mapping[Node, AnyArray],
-    told: Mapping[Node, AnyArray],
-    values: Mapping[Node, AnyArray],
-    plate: Plate,
-    n_rows: int,
-) -> dict[Variable, AnyArray]:
+def seen_in_steps(own: Observations, counted: Mapping[Variable, AnyArray]) -> dict[Variable, AnyArray]:
     """Return which rows count for the parameters of a chain's steps: those with a step that counts.
 
     The first row of a sequence has no step, and what is hidden there has nothing below it.
 
     Parameters
     ----------
-    latent, observed
-        The variables.
     counted
         Which steps count of each chain that has some that do not.
-    masks, told, values
-        As for :func:`counted_steps`.
-    plate, n_rows
-        The data plate, and its size.
     """
     found: dict[Variable, AnyArray] = {}
-    for chain in (own for own in latent if own.by_step):
-        starts = np.zeros(n_rows, dtype=bool)
+    for chain in (variable for variable in own.latent if variable.by_step):
+        starts = np.zeros(own.n_rows, dtype=bool)
         if "starts" in chain.slots:
-            starts[:] = values[chain.slots["starts"].node]
+            starts[:] = own.values[chain.slots["starts"].node]
         starts[:1] = True
         goes = ~starts & counted.get(chain, True)
         for variable in chain.parents:
-            if variable not in latent or not isinstance(variable, Variable) or variable.summed:
+            if variable not in own.latent or not isinstance(variable, Variable) or variable.summed:
                 continue
-            if variable.plates == (plate,):
+            if variable.plates == (own.plate,):
                 found[variable] = found.get(variable, False) | goes
     for variable in found:
-        direct = [leaf for leaf in observed if variable in leaf.parents]
-        if any(leaf not in masks for leaf in direct):
-            found[variable] = np.ones(n_rows, dtype=bool)
+        direct = [leaf for leaf in own.observed if variable in leaf.parents]
+        if any(leaf not in own.masks for leaf in direct):
+            found[variable] = np.ones(own.n_rows, dtype=bool)
         elif direct:
-            seen = np.asarray(in_memory(any_observed(direct, masks, {}, plate)), dtype=bool)
+            assert own.plate is not None
+            seen = np.asarray(in_memory(any_observed(direct, own.masks, {}, own.plate)), dtype=bool)
             found[variable] = found[variable] | seen
-        if variable in told:
-            found[variable] = found[variable] | told[variable]
+        if variable in own.told:
+            found[variable] = found[variable] | own.told[variable]
     return {variable: own for variable, own in found.items() if not own.all()}
 
 

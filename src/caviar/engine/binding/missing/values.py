@@ -223,21 +223,42 @@ def is_told(node: Variable, values: AnyArray) -> AnyArray:
     return ~np.isnan(own).any(axis=tuple(range(own.ndim - node.value_rank, own.ndim)))
 
 
-def observed_rows(
-    observed: Iterable[Variable],
-    masks: Mapping[Node, AnyArray],
-    told: Mapping[Node, AnyArray],
-    plate: Plate | None,
-    n_rows: int,
-) -> Array | None:
+@dataclass(frozen=True)
+class Observations:
+    """What was observed of the variables of a model.
+
+    Attributes
+    ----------
+    latent, observed
+        The variables without data, and those with data.
+    masks
+        Which entries of observed variables with missing values were observed.
+    told
+        Where variables that are known in part are known.
+    values
+        Of known nodes.
+    plate, n_rows
+        The data plate, and its size.
+    """
+
+    latent: Sequence[Variable]
+    observed: Sequence[Variable]
+    masks: Mapping[Node, AnyArray]
+    told: Mapping[Node, AnyArray]
+    values: Mapping[Node, AnyArray]
+    plate: Plate | None
+    n_rows: int
+
+
+def observed_rows(own: Observations) -> Array | None:
     """Return 1 for each row in which anything was observed and 0 for the others; None if there are no others.
 
     What is told of a variable that is known in part was observed, whatever is below it.
     """
-    along = [leaf for leaf in observed if plate in leaf.plates]
-    if plate is None or not along or not all(leaf in masks for leaf in along):
+    along = [leaf for leaf in own.observed if own.plate in leaf.plates]
+    if own.plate is None or not along or not all(leaf in own.masks for leaf in along):
         return None
-    seen = any_observed(along, masks, told, plate)
+    seen = any_observed(along, own.masks, own.told, own.plate)
     return None if all_of(seen) else seen
 
 
@@ -278,14 +299,7 @@ def rows_first(array: Any, node: Node, plate: Plate) -> Any:
     return array if isinstance(array, LazyRows) else np.moveaxis(array, node.plates.index(plate), 0)
 
 
-def seen_latents(
-    latent: Sequence[Variable],
-    observed: Sequence[Variable],
-    masks: Mapping[Node, AnyArray],
-    told: Mapping[Node, AnyArray],
-    plate: Plate | None,
-    rows: Array | None,
-) -> dict[Variable, Any]:
+def seen_latents(own: Observations, rows: Array | None) -> dict[Variable, Any]:
     """Return for latents of the rows which have an observation below, or a known value, or are one; none where all do.
 
     Where its prior is known a latent without one stays at it and counts nothing. Otherwise it would count as an
@@ -293,28 +307,31 @@ def seen_latents(
     (0) everything is left out already.
     """
     found: dict[Variable, Any] = {}
+    latent, masks, told, plate = own.latent, own.masks, own.told, own.plate
     for variable in latent:
         if plate not in variable.plates or variable.summed or not any(p in latent for p in variable.parents):
             continue
-        below = [leaf for leaf in observed if is_above(variable, leaf)]
+        below = [leaf for leaf in own.observed if is_above(variable, leaf)]
         known = [
-            own for own in told if isinstance(own, Variable) and (own is variable or is_above(variable, own))
+            other
+            for other in told
+            if isinstance(other, Variable) and (other is variable or is_above(variable, other))
         ]
         if not below or not all(leaf in masks for leaf in below):
             continue
-        if not all(set(variable.plates) <= set(own.plates) for own in (*below, *known)):
+        if not all(set(variable.plates) <= set(node.plates) for node in (*below, *known)):
             continue
         assert plate is not None
         # rows first, for blocks of them
-        kept = (plate, *(own for own in variable.plates if own is not plate))
+        kept = (plate, *(other for other in variable.plates if other is not plate))
         given = [rows_first(masks[leaf], leaf, plate) for leaf in below]
-        given += [rows_first(told[own], own, plate) for own in known]
+        given += [rows_first(told[other], other, plate) for other in known]
         axes = [
-            _axes_over((plate, *(own for own in node.plates if own is not plate)), kept)
+            _axes_over((plate, *(other for other in node.plates if other is not plate)), kept)
             for node in (*below, *known)
         ]
-        own_plates = (plate, *(own for own in below[0].plates if own is not plate))
-        sizes = tuple(given[0].shape[own_plates.index(own)] for own in kept[1:])
+        own_plates = (plate, *(other for other in below[0].plates if other is not plate))
+        sizes = tuple(given[0].shape[own_plates.index(other)] for other in kept[1:])
         by_row = of_blocks(_HasAny(tuple(axes)), given, sizes, np.bool_)
         if any(is_empty for _, is_empty in map_blocks(_is_empty, by_row, rows)):
             if not isinstance(by_row, LazyRows):

@@ -58,6 +58,50 @@ class Beside:
     moves: Mapping[str, Array | None]
 
 
+@dataclass(frozen=True)
+class Said:
+    """What is said of the states of whole sequences.
+
+    Attributes
+    ----------
+    natural
+        What each row says of its state, natural parameters (E, B).
+    steps
+        Facts about each row.
+    sums
+        Key of a statistic summed over the rows -> its natural parameter.
+    """
+
+    natural: Array
+    steps: Steps
+    sums: Mapping[Hashable, Array]
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """All rows of a chain that is forecast: those after the last observation of each sequence among them.
+
+    Attributes
+    ----------
+    natural
+        What all rows say, (E, N).
+    is_counted
+        Which of all rows lead to an observation, shape (N,).
+    steps
+        Facts about all rows.
+    means
+        Slot of the chain -> expectation of its parent.
+    beside
+        Other hidden values of the rows.
+    """
+
+    natural: Array
+    is_counted: AnyArray
+    steps: Steps
+    means: Mapping[str, Array]
+    beside: Beside
+
+
 class ChainFactor(LocalFactor):
     """The factor of a variable whose rows depend on each other.
 
@@ -98,46 +142,12 @@ class ChainFactor(LocalFactor):
         return {key: np.asarray(found[key.statistic], dtype=np.float64) for key in self._summed}
 
     @abstractmethod
-    def path(self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array]) -> Any:
-        """Return the distribution of the states of whole sequences.
-
-        Parameters
-        ----------
-        natural
-            What each row says of its state, natural parameters (E, B).
-        steps
-            Facts about each row.
-        sums
-            Key of a statistic summed over the rows -> its natural parameter.
-        """
+    def path(self, said: Said) -> Any:
+        """Return the distribution of the states of whole sequences."""
 
     @abstractmethod
-    def continued(
-        self,
-        path: Any,
-        natural: Array,
-        is_counted: AnyArray,
-        steps: Steps,
-        means: Mapping[str, Array],
-        beside: Beside,
-    ) -> Any:
-        """Return the distribution of the states of more rows: forecasts after the last observation of each sequence.
-
-        Parameters
-        ----------
-        path
-            The distribution of the rows that lead to an observation.
-        natural
-            What all rows say, (E, N).
-        is_counted
-            Which of all rows these are, shape (N,).
-        steps
-            Facts about all rows.
-        means
-            Slot of the chain -> expectation of its parent.
-        beside
-            Other hidden values of the rows.
-        """
+    def continued(self, path: Any, ahead: Ahead) -> Any:
+        """Return the distribution of the states of all rows, from that of the rows that lead to an observation."""
 
     def moves(self, path: Any) -> Array | None:
         """Return the probabilities of the next state, (K, K), by which a path is forecast; None if there are none."""
@@ -147,33 +157,24 @@ class ChainFactor(LocalFactor):
         """Return the factors of its variables in all rows, from what :meth:`path` or :meth:`continued` gave."""
         return {self.variables[0]: path}
 
-    def smoothing(
-        self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array], scratch: Scratch
-    ) -> Any:
+    def smoothing(self, said: Said, scratch: Scratch) -> Any:
         """Return the moments of the states of whole sequences and sums over their rows, with their ``entropy``.
 
         They may lie in the scratch.
         """
-        return self.path(natural, steps, sums).smoothing
+        return self.path(said).smoothing
 
     @abstractmethod
     def response_of_sequences(
-        self,
-        natural: Array,
-        steps: Steps,
-        sums: Mapping[Hashable, Array],
-        changes: Array,
-        changes_of_sums: Sequence[Mapping[Hashable, Array]],
+        self, said: Said, changes: Array, of_sums: Sequence[Arrays]
     ) -> SequenceResponse:
         """Return how the states of whole sequences respond to D changes.
 
         Parameters
         ----------
-        natural, steps, sums
-            As for :meth:`path`.
         changes
             Of what each row says of its state, (D, E, B).
-        changes_of_sums
+        of_sums
             Of the natural parameters of statistics summed over the rows, by key; none where one does not change.
         """
 

@@ -17,7 +17,7 @@ from ...binding.bound_model import BoundModel
 from ...binding.evidence import Evidence
 from ...design.scratch import Scratch
 from ..statistics import Arrays
-from .chain import Beside, SequenceResponse
+from .chain import Ahead, Said, SequenceResponse
 from .markov_chain import MarkovChainFactor
 from .steps import Steps
 
@@ -58,66 +58,52 @@ class ChainMixtureFactor(MarkovChainFactor):
         within = np.moveaxis(square, (-4, -2), (0, 1))[kinds, kinds]
         return first.reshape(*first.shape[:-1], *shape), np.moveaxis(within, 0, -3)
 
-    def path(self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array]) -> families.ChainMixture:
+    def path(self, said: Said) -> families.ChainMixture:
         """Return the distribution of kinds and states of whole sequences, from log-likelihoods (K, B)."""
-        chain = families.MarkovChain(self._tiled(natural.T), steps.starts, *self._logs(sums))
+        chain = families.MarkovChain(self._tiled(said.natural.T), said.steps.starts, *self._logs(said.sums))
         return families.ChainMixture(chain, self.n_kinds)
 
-    def continued(
-        self,
-        path: families.ChainMixture,
-        natural: Array,
-        is_counted: AnyArray,
-        steps: Steps,
-        means: Mapping[str, Array],
-        beside: Beside,
-    ) -> families.ChainMixture:
+    def continued(self, path: families.ChainMixture, ahead: Ahead) -> families.ChainMixture:
         """Return the chain with a forecast: the states of each kind move by its expected transition."""
-        size = len(natural)
+        size, means = len(ahead.natural), ahead.means
         initial = np.reshape(means["weights"], (self.n_kinds, 1)) * np.reshape(means["initial"], (-1, size))
         transition = pairs_of_kinds(np.reshape(means["transition"], (self.n_kinds, size, size)), 0.0)
         assert isinstance(path.pairs, families.MarkovChain)
-        ahead = families.ForecastMarkovChain(
-            path.pairs, is_counted, steps.starts, initial.ravel(), transition
+        forecast = families.ForecastMarkovChain(
+            path.pairs, ahead.is_counted, ahead.steps.starts, initial.ravel(), transition
         )
-        return families.ChainMixture(ahead, self.n_kinds)
+        return families.ChainMixture(forecast, self.n_kinds)
 
-    def smoothing(
-        self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array], scratch: Scratch
-    ) -> Smoothing:
+    def smoothing(self, said: Said, scratch: Scratch) -> Smoothing:
         """Return the probabilities of the states, and first states and pairs of each kind."""
         found = smooth(
-            self._tiled(natural.T),
-            steps.starts,
-            *self._logs(sums),
+            self._tiled(said.natural.T),
+            said.steps.starts,
+            *self._logs(said.sums),
             lambda name, shape: scratch.array((self, name), shape),
-            steps.weights,
+            said.steps.weights,
         )
         first, pairs = self._by_kind(found.first, found.pairs)
         return replace(found, marginals=self._states(found.marginals), first=first, pairs=pairs)
 
     def response_of_sequences(
-        self,
-        natural: Array,
-        steps: Steps,
-        sums: Mapping[Hashable, Array],
-        changes: Array,
-        changes_of_sums: Sequence[Mapping[Hashable, Array]],
+        self, said: Said, changes: Array, of_sums: Sequence[Arrays]
     ) -> SequenceResponse:
         """Return how the states, and first states and pairs of each kind, respond to changes of log-likelihoods."""
-        shapes = [(self.n_kinds, len(natural)), (self.n_kinds, len(natural), len(natural))]
+        size = len(said.natural)
+        shapes = [(self.n_kinds, size), (self.n_kinds, size, size)]
         of_initial, of_transition = (
-            [np.broadcast_to(own.get(key, 0.0), shape) for own in changes_of_sums]
+            [np.broadcast_to(own.get(key, 0.0), shape) for own in of_sums]
             for key, shape in zip(self._summed, shapes, strict=True)
         )
         found = response_of_smoothing(
-            self._tiled(natural.T),
-            steps.starts,
-            *self._logs(sums),
+            self._tiled(said.natural.T),
+            said.steps.starts,
+            *self._logs(said.sums),
             self._tiled(changes.swapaxes(1, 2)),
             np.stack([own.ravel() for own in of_initial]),
             np.stack([pairs_of_kinds(own, 0.0) for own in of_transition]),
-            steps.weights,
+            said.steps.weights,
         )
         first, pairs = self._by_kind(found.first, found.pairs)
         return SequenceResponse(

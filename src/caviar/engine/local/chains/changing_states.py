@@ -5,7 +5,7 @@ The pairs of a step's state and the one before are statistics of the step, which
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from ...design.keys import ColumnKey, StatisticKey
 from ...design.scratch import Scratch
 from ..categorical import softmax_inplace
 from ..statistics import Arrays
-from .chain import Beside, SequenceResponse
+from .chain import Ahead, Said, SequenceResponse
 from .markov_chain import MarkovChainFactor
 from .steps import Steps
 
@@ -63,35 +63,23 @@ class ChangingStatesFactor(MarkovChainFactor):
         if zeros is not None:
             np.copyto(self._pairs(natural), -np.inf, where=self._pairs(zeros) > _MEETS)
 
-    def path(
-        self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array]
-    ) -> families.ChangingMarkovChain:
-        (initial,) = (sums[key] for key in self._summed)
-        logits = natural[: self._n_states].T
-        return families.ChangingMarkovChain(logits, steps.starts, initial, self._pairs(natural))
+    def path(self, said: Said) -> families.ChangingMarkovChain:
+        (initial,) = (said.sums[key] for key in self._summed)
+        logits, pairs = said.natural[: self._n_states].T, self._pairs(said.natural)
+        return families.ChangingMarkovChain(logits, said.steps.starts, initial, pairs)
 
-    def smoothing(  # type: ignore[override]
-        self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array], scratch: Scratch
-    ) -> _Smoothing:
-        weights = 1.0 if steps.weights is None else steps.weights
-        return _Smoothing(self.path(natural, steps, sums), weights)
+    def smoothing(self, said: Said, scratch: Scratch) -> _Smoothing:  # type: ignore[override]
+        weights = said.steps.weights
+        return _Smoothing(self.path(said), 1.0 if weights is None else weights)
 
-    def continued(
-        self,
-        path: Any,
-        natural: Array,
-        is_counted: AnyArray,
-        steps: Steps,
-        means: Mapping[str, Array],
-        beside: Beside,
-    ) -> Any:
+    def continued(self, path: Any, ahead: Ahead) -> Any:
         """Return the chain with a forecast: its states move by the expected transition that is chosen."""
-        slot = self.variables[0].slots.get("transition")
+        slot, steps, is_counted = self.variables[0].slots.get("transition"), ahead.steps, ahead.is_counted
         if slot is not None and len(steps.choices) == 1 and len(slot.chosen) == 2:
             (labels,) = steps.choices.values()
-            transition = means["transition"][np.asarray(labels, dtype=np.intp)]
+            transition = ahead.means["transition"][np.asarray(labels, dtype=np.intp)]
         else:
-            transition = np.exp(self._pairs(natural))
+            transition = np.exp(self._pairs(ahead.natural))
             transition /= np.maximum(transition.sum(axis=2, keepdims=True), np.finfo(float).tiny)
         logits = np.zeros((len(is_counted), self._n_states))
         logits[is_counted] = path.logits
@@ -128,25 +116,20 @@ class ChangingStatesFactor(MarkovChainFactor):
         return found
 
     def response_of_sequences(
-        self,
-        natural: Array,
-        steps: Steps,
-        sums: Mapping[Hashable, Array],
-        changes: Array,
-        changes_of_sums: Sequence[Mapping[Hashable, Array]],
+        self, said: Said, changes: Array, of_sums: Sequence[Arrays]
     ) -> SequenceResponse:
         (key,) = self._summed
-        path = self.path(natural, steps, sums)
-        of_initial = [np.broadcast_to(own.get(key, 0.0), path.log_initial.shape) for own in changes_of_sums]
+        path = self.path(said)
+        of_initial = [np.broadcast_to(own.get(key, 0.0), path.log_initial.shape) for own in of_sums]
         found = response_of_smoothing(
             path.logits,
-            steps.starts,
+            said.steps.starts,
             path.log_initial,
             path.log_transition,
             changes[:, : self._n_states].swapaxes(1, 2),
             np.stack(of_initial),
             np.stack([self._pairs(own) for own in changes]),
-            steps.weights,
+            said.steps.weights,
         )
         moved = np.empty(changes.shape)
         for own, states, pairs in zip(moved, found.changes, found.pairs, strict=True):

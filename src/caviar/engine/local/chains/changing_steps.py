@@ -20,7 +20,7 @@ from ...design.inferred import Inferred
 from ...design.keys import StatisticKey
 from ...design.scratch import Scratch
 from ..statistics import Arrays
-from .chain import Beside
+from .chain import Ahead, Beside, Said
 from .linear_gaussian_chain import LinearGaussianChainFactor, spread_of_rows
 from .steps import Steps
 from .steps_ahead import Drift, Modes, inverse, steps_ahead
@@ -46,10 +46,8 @@ class ChangingStepsFactor(LinearGaussianChainFactor):
         """Number of statistics of the state of a single row."""
         return self._size + self._size**2
 
-    def smoothing(
-        self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array], scratch: Scratch
-    ) -> _Smoothing:
-        return self._smoothing(self.path(natural, steps, sums))
+    def smoothing(self, said: Said, scratch: Scratch) -> _Smoothing:
+        return self._smoothing(self.path(said))
 
     def _smoothing(self, path: families.LinearGaussianChain) -> _Smoothing:
         moments = path.smoothing
@@ -126,38 +124,31 @@ class ChangingStepsFactor(LinearGaussianChainFactor):
             view = self.view(expected, StatisticKey(self._variable.name, name))
             view[...] = np.moveaxis(of_steps[name], 0, -1)
 
-    def continued(
-        self,
-        path: families.LinearGaussianChain,
-        natural: Array,
-        is_counted: AnyArray,
-        steps: Steps,
-        means: Mapping[str, Array],
-        beside: Beside,
-    ) -> families.LinearGaussianChain:
+    def continued(self, path: families.LinearGaussianChain, ahead: Ahead) -> families.LinearGaussianChain:
         """Return the chain with a forecast: means and covariances are those of a mixture over the modes ahead.
 
         Each mode moves by its expected transition, with noise of its expected precision.
         """
-        modes = self._modes(steps, means, beside, len(is_counted))
+        modes, is_counted, starts = self._modes(ahead), ahead.is_counted, ahead.steps.starts
         initial = path.initial_mean, inverse(path.initial_precision)
-        ahead = steps_ahead(modes, is_counted, steps.starts, path.mean, path.covariance, initial)
-        linear, information = np.zeros(ahead.push.shape), np.zeros(ahead.transition.shape)
+        found = steps_ahead(modes, is_counted, starts, path.mean, path.covariance, initial)
+        linear, information = np.zeros(found.push.shape), np.zeros(found.transition.shape)
         linear[is_counted], information[is_counted] = path.linear, path.information
-        ahead.transition[is_counted], ahead.precision[is_counted] = path.transition, path.noise_precision
-        own = times_vector(ahead.precision, ahead.push)
-        linear += told_by_inputs(own, -times_vector(ahead.transition.swapaxes(1, 2), own), steps.starts)
+        found.transition[is_counted], found.precision[is_counted] = path.transition, path.noise_precision
+        own = times_vector(found.precision, found.push)
+        linear += told_by_inputs(own, -times_vector(found.transition.swapaxes(1, 2), own), starts)
         return replace(
             path,
             linear=linear,
             information=information,
-            starts=steps.starts,
-            transition=ahead.transition,
-            noise_precision=ahead.precision,
+            starts=starts,
+            transition=found.transition,
+            noise_precision=found.precision,
         )
 
-    def _modes(self, steps: Steps, means: Mapping[str, Array], beside: Beside, n_rows: int) -> Modes:
+    def _modes(self, ahead: Ahead) -> Modes:
         """Return how steps go in each mode, a combination of all labels that choose, and how probable these are."""
+        steps, beside, n_rows = ahead.steps, ahead.beside, len(ahead.is_counted)
         choosers = list(
             dict.fromkeys(own.by for slot in self._variable.slots.values() for own in slot.chosen)
         )
@@ -174,7 +165,7 @@ class ChangingStepsFactor(LinearGaussianChainFactor):
 
         def each(name: str) -> Array:
             """Return what is expected in a slot in each mode, (M, ...)."""
-            slot, value = self._variable.slots[name], np.asarray(means[name])
+            slot, value = self._variable.slots[name], np.asarray(ahead.means[name])
             by_plate = {own.plate: own.by for own in slot.chosen}
             places = tuple(labels[by_plate[plate]] for plate in slot.node.plates if plate in by_plate)
             return value[places] if places else np.broadcast_to(value, (n_modes, *value.shape))

@@ -21,7 +21,7 @@ from ...design.inferred import Inferred
 from ...design.keys import StatisticKey
 from ..family import FamilyFactor
 from ..statistics import Arrays
-from .chain import Beside, ChainFactor, SequenceResponse
+from .chain import Ahead, ChainFactor, Said, SequenceResponse
 from .steps import Steps
 
 
@@ -43,12 +43,10 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         known = bound.values_of(variable.slots["transition"].node) if is_known else None
         self._transition = known if "residual_xx" in (*variable.summed, *variable.by_step) else None
 
-    def path(
-        self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array]
-    ) -> families.LinearGaussianChain:
+    def path(self, said: Said) -> families.LinearGaussianChain:
         """Return the distribution of the states of whole sequences, from natural parameters (D + D^2, B)."""
-        of = self._of_steps(natural, sums)
-        linear, second = self._of_rows(natural)
+        of, steps = self._of_steps(said.natural, said.sums), said.steps
+        linear, second = self._of_rows(said.natural)
         information = -2.0 * symmetric_part(second)
         initial_precision = -2.0 * symmetric_part(of["first_xx"])
         transition, noise_precision, spread = self._moves(of, steps)
@@ -101,19 +99,12 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         return told_by_inputs(own, before, steps.starts)
 
     def response_of_sequences(
-        self,
-        natural: Array,
-        steps: Steps,
-        sums: Mapping[Hashable, Array],
-        changes: Array,
-        changes_of_sums: Sequence[Mapping[Hashable, Array]],
+        self, said: Said, changes: Array, of_sums: Sequence[Arrays]
     ) -> SequenceResponse:
         """Return how first and second moments of the states, and their sums over the rows, respond to changes."""
-        expected = self.expected_of_path(self.path(natural, steps, sums))
-        blocks = self._blocks(natural, steps, sums)
-        each = [
-            self._blocks(own, steps, of_sums) for own, of_sums in zip(changes, changes_of_sums, strict=True)
-        ]
+        expected, steps = self.expected_of_path(self.path(said)), said.steps
+        blocks = self._blocks(said)
+        each = [self._blocks(Said(own, steps, sums)) for own, sums in zip(changes, of_sums, strict=True)]
         moved = Blocks(*(np.stack(parts) for parts in zip(*each, strict=True)))
         found = response_of_gaussian_chain(blocks, moved)
         n_changes = len(found.mean)
@@ -129,9 +120,9 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         """Return changes of expected statistics, (D, E, B), from those of the moments of states and of pairs."""
         return np.concatenate([mean, second.reshape(*mean.shape[:2], -1)], axis=2).swapaxes(1, 2)
 
-    def _blocks(self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array]) -> Blocks:
+    def _blocks(self, said: Said) -> Blocks:
         """Return the precision of the states and their linear terms; both are linear in what rows and steps say."""
-        starts, of = steps.starts, self._of_steps(natural, sums)
+        steps, of = said.steps, self._of_steps(said.natural, said.sums)
         if self._transition is not None:
             noise = symmetric_part(of["residual_xx"])
             moved = noise @ self._transition
@@ -140,8 +131,8 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
                 "previous_xx": self._transition.T @ moved,
                 "pairs": -2.0 * moved.swapaxes(-1, -2),
             }
-        linear, second = self._of_rows(natural)
-        after = steps.after
+        linear, second = self._of_rows(said.natural)
+        starts, after = steps.starts, steps.after
         linear[starts] += of["first_x"]
         second[starts] += of["first_xx"]
         second[after] += at_steps(of["next_xx"], after)
@@ -150,25 +141,18 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         between = np.where(starts[:, None, None], 0.0, -of["pairs"])
         return Blocks(linear, -2.0 * symmetric_part(second), between)
 
-    def continued(
-        self,
-        path: families.LinearGaussianChain,
-        natural: Array,
-        is_counted: AnyArray,
-        steps: Steps,
-        means: Mapping[str, Array],
-        beside: Beside,
-    ) -> families.LinearGaussianChain:
+    def continued(self, path: families.LinearGaussianChain, ahead: Ahead) -> families.LinearGaussianChain:
         """Return the chain with a forecast: it moves by the expected transition, with noise of the expected precision.
 
         Rows that say nothing of their state leave those before them as they are, for the steps are normalised.
         """
+        is_counted, steps = ahead.is_counted, ahead.steps
         n_rows, size = len(is_counted), self._size
         linear, information = np.zeros((n_rows, size)), np.zeros((n_rows, size, size))
         linear[is_counted], information[is_counted] = path.linear, path.information
         if steps.inputs is not None:
-            ahead = np.where(is_counted[:, None], 0.0, steps.inputs)
-            own = ahead @ means["input_weights"].T @ path.noise_precision
+            inputs = np.where(is_counted[:, None], 0.0, steps.inputs)
+            own = inputs @ ahead.means["input_weights"].T @ path.noise_precision
             linear += told_by_inputs(own, -own @ path.transition, steps.starts)
         return replace(path, linear=linear, information=information, starts=steps.starts)
 

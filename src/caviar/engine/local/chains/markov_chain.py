@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .... import families
-from ...._typing import AnyArray, Array
+from ...._typing import Array
 from ....families._markov_response import response_of_smoothing
 from ....families.markov_chain import Smoothing, smooth
 from ....language import Axis, MarkovChain
@@ -17,7 +17,7 @@ from ...binding.evidence import Evidence
 from ...design.scratch import Scratch
 from ..categorical import CategoricalFactor
 from ..statistics import Arrays
-from .chain import Beside, ChainFactor, SequenceResponse
+from .chain import Ahead, ChainFactor, Said, SequenceResponse
 from .steps import Steps
 
 
@@ -34,62 +34,44 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
         super().__init__(variable, evidence, data_axis, bound.size)
         self._is_along(bound)
 
-    def path(self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array]) -> Any:
+    def path(self, said: Said) -> Any:
         """Return the distribution of the states of whole sequences, from log-likelihoods (K, B)."""
-        return families.MarkovChain(natural.T, steps.starts, *self._logs(sums))
+        return families.MarkovChain(said.natural.T, said.steps.starts, *self._logs(said.sums))
 
-    def continued(
-        self,
-        path: Any,
-        natural: Array,
-        is_counted: AnyArray,
-        steps: Steps,
-        means: Mapping[str, Array],
-        beside: Beside,
-    ) -> Any:
+    def continued(self, path: Any, ahead: Ahead) -> Any:
         """Return the chain with a forecast: its states move by the expected transition."""
-        return families.ForecastMarkovChain(
-            path, is_counted, steps.starts, means["initial"], means["transition"]
-        )
+        initial, transition = ahead.means["initial"], ahead.means["transition"]
+        return families.ForecastMarkovChain(path, ahead.is_counted, ahead.steps.starts, initial, transition)
 
     def moves(self, path: Any) -> Array | None:
         return path.transition if isinstance(path, families.ForecastMarkovChain) else None
 
-    def smoothing(
-        self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array], scratch: Scratch
-    ) -> Smoothing:
+    def smoothing(self, said: Said, scratch: Scratch) -> Smoothing:
         """Return the probabilities of the states, first states and pairs; they lie in the scratch."""
         return smooth(
-            natural.T,
-            steps.starts,
-            *self._logs(sums),
+            said.natural.T,
+            said.steps.starts,
+            *self._logs(said.sums),
             lambda name, shape: scratch.array((self, name), shape),
-            steps.weights,
+            said.steps.weights,
         )
 
     def response_of_sequences(
-        self,
-        natural: Array,
-        steps: Steps,
-        sums: Mapping[Hashable, Array],
-        changes: Array,
-        changes_of_sums: Sequence[Mapping[Hashable, Array]],
+        self, said: Said, changes: Array, of_sums: Sequence[Arrays]
     ) -> SequenceResponse:
         """Return how the probabilities of the states, first states and pairs respond to changes of log-likelihoods."""
-        initial, transition = self._logs(sums)
         of_initial, of_transition = (
-            np.stack([np.broadcast_to(own.get(key, 0.0), np.shape(sums[key])) for own in changes_of_sums])
+            np.stack([np.broadcast_to(own.get(key, 0.0), np.shape(said.sums[key])) for own in of_sums])
             for key in self._summed
         )
         found = response_of_smoothing(
-            natural.T,
-            steps.starts,
-            initial,
-            transition,
+            said.natural.T,
+            said.steps.starts,
+            *self._logs(said.sums),
             changes.swapaxes(1, 2),
             of_initial,
             of_transition,
-            steps.weights,
+            said.steps.weights,
         )
         return SequenceResponse(
             found.marginals.T,

@@ -6,14 +6,14 @@ state; the states follow forward and backward, and the rest given the state of i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import entr, logsumexp
 
-from ...._typing import AnyArray, Array
+from ...._typing import Array
 from ....families import ChainMixture, ExponentialFamily, ForecastMarkovChain, MarkovChain
 from ....families.markov_chain import Smoothing
 from ....language import Axis, Variable
@@ -23,7 +23,7 @@ from ...design.keys import StatisticKey
 from ...design.scratch import Scratch
 from ..gated import SwitchedFactor
 from ..statistics import Arrays
-from .chain import Beside, ChainFactor, SequenceResponse
+from .chain import Ahead, ChainFactor, Said, SequenceResponse
 from .chain_mixture import chain_of_states
 from .steps import Steps
 
@@ -109,34 +109,24 @@ class SwitchedChainFactor(ChainFactor, SwitchedFactor):
         """Return numbers of the states (K, B) with axes of length one for the other labels."""
         return states.reshape(len(states), *(1,) * len(self._rest), -1)
 
-    def smoothing(
-        self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array], scratch: Scratch
-    ) -> SwitchedSmoothing:
+    def smoothing(self, said: Said, scratch: Scratch) -> SwitchedSmoothing:
         """Return the moments of all; those of the states lie in the scratch."""
-        emission = self._emission(natural)
-        states = self._states.smoothing(emission.logits, steps, sums, scratch)
+        emission, weights = self._emission(said.natural), said.steps.weights
+        states = self._states.smoothing(replace(said, natural=emission.logits), scratch)
         table = self._over_rest(states.marginals.T) * emission.given
         inside = self.entropy_of(table, emission.conditionals) - entr(states.marginals).sum(axis=1)
-        if steps.weights is not None:
+        if weights is not None:
             # as in the entropy of the states, each step counts as often as its sequence
-            inside *= steps.weights
+            inside *= weights
         return SwitchedSmoothing(states, table, emission.conditionals, states.entropy + float(inside.sum()))
 
-    def path(self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array]) -> SwitchedPath:
-        return SwitchedPath(self, self._states.path(self._emission(natural).logits, steps, sums), natural)
+    def path(self, said: Said) -> SwitchedPath:
+        logits = self._emission(said.natural).logits
+        return SwitchedPath(self, self._states.path(replace(said, natural=logits)), said.natural)
 
-    def continued(
-        self,
-        path: SwitchedPath,
-        natural: Array,
-        is_counted: AnyArray,
-        steps: Steps,
-        means: Mapping[str, Array],
-        beside: Beside,
-    ) -> SwitchedPath:
+    def continued(self, path: SwitchedPath, ahead: Ahead) -> SwitchedPath:
         """Return the chain with a forecast; the other labels of these steps are as their states say."""
-        states = self._states.continued(path.states, natural, is_counted, steps, means, beside)
-        return SwitchedPath(self, states, natural)
+        return SwitchedPath(self, self._states.continued(path.states, ahead), ahead.natural)
 
     def moves(self, path: SwitchedPath) -> Array | None:
         return self._states.moves(path.states)
@@ -164,24 +154,18 @@ class SwitchedChainFactor(ChainFactor, SwitchedFactor):
         )
 
     def response_of_sequences(
-        self,
-        natural: Array,
-        steps: Steps,
-        sums: Mapping[Hashable, Array],
-        changes: Array,
-        changes_of_sums: Sequence[Mapping[Hashable, Array]],
+        self, said: Said, changes: Array, of_sums: Sequence[Arrays]
     ) -> SequenceResponse:
         """Return how all respond: the states to what is said of them on average, the rest given them as well."""
-        emission = self._emission(natural)
-        said = [self.said(change, emission.conditionals) for change in changes]
-        of_states = [(emission.given * self.table(own)).sum(axis=self._rest) for own, _ in said]
-        found = self._states.response_of_sequences(
-            emission.logits, steps, sums, np.stack(of_states), changes_of_sums
-        )
+        emission = self._emission(said.natural)
+        each = [self.said(change, emission.conditionals) for change in changes]
+        of_states = [(emission.given * self.table(own)).sum(axis=self._rest) for own, _ in each]
+        states = replace(said, natural=emission.logits)
+        found = self._states.response_of_sequences(states, np.stack(of_states), of_sums)
         table = self._over_rest(found.expected) * emission.given
         expected = self._expected_at(table, emission.conditionals)
         moved = []
-        for (own, inside), average, change in zip(said, of_states, found.changes, strict=True):
+        for (own, inside), average, change in zip(each, of_states, found.changes, strict=True):
             told = self.table(own)
             told[...] = table * (told - self._over_rest(average)) + self._over_rest(change) * emission.given
             moved.append(self.write_change(own, inside, table))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from ...._typing import Array
 from ...design.backend import Workspace
@@ -14,7 +13,8 @@ from ...local.statistics import Coefficients, LocalState, Rows, Sums
 from ...rows.row_map import COLD, Look, RowMap
 from ...rows.row_model import RowModel
 from ...rows.sequences import Over, one_by_one
-from ...rows.tasks import Chunk, RowSource, Work, rows_at
+from ...rows.tasks import SumBlocks, Work
+from ...rows.terms.row_term import BlockWork
 from .sequences import respond_sequences
 
 _MOST_PAIRS = 4e6
@@ -22,7 +22,7 @@ _MOST_PAIRS = 4e6
 
 
 @dataclass(frozen=True)
-class RespondBlocks:
+class RespondBlocks(SumBlocks):
     """How sums over blocks of rows change with the coefficients, the local factors at their optimum."""
 
     rows: RowModel
@@ -31,69 +31,39 @@ class RespondBlocks:
     scratch: Workspace = field(default_factory=Workspace)
     over: Over = one_by_one
 
-    def __call__(
-        self, source: RowSource, chunk: Chunk, carried: list[LocalState] | None
-    ) -> tuple[Sums, list[LocalState] | None]:
-        """Return the changes of the sums over a chunk; the carried values do not change."""
-        total = Sums.zero()
-        for bounds, before in zip(chunk.bounds, carried or [{}] * len(chunk.bounds), strict=True):
-            rows = rows_at(source, bounds)
-            if rows.n_rows:
-                total.add(self._responded(rows, before))
-        return total, carried
-
-    def _responded(self, rows: Rows, before: LocalState) -> Sums:
-        if self.rows.chains:
-            return respond_sequences(
-                self.rows, rows, self.coefficients, self.changes, before, self.scratch, self.over
+    def sums(self, rows: Rows, before: LocalState) -> Iterable[Sums]:
+        if not self.rows.chains:
+            return (
+                self.rows.respond(BlockWork(rows, self.coefficients, self.scratch, before), self.changes),
             )
-        return self.rows.respond(rows, self.coefficients, self.changes, before, self.scratch)
+        found = respond_sequences(
+            self.rows, rows, self.coefficients, self.changes, before, self.scratch, self.over
+        )
+        return (found,)
 
     def spread(self, over: Over) -> RespondBlocks:
         """Return the same work, the tiles of a long sequence done with the help of others."""
         return replace(self, over=over)
 
-    def task(self) -> Callable[[RowModel, Workspace], Work]:
-        """Return what makes this work with the same coefficients, as far as rows need them."""
+    def task(self) -> Callable[..., Work]:
         wanted = self.rows.parts_of_messages
         changes = tuple(change.of_parts(wanted) for change in self.changes)
-        return partial(_responding, self.coefficients.of_parts(wanted), changes)
-
-
-def _responding(
-    coefficients: Coefficients, changes: tuple[Coefficients, ...], rows: RowModel, scratch: Workspace
-) -> RespondBlocks:
-    return RespondBlocks(rows, coefficients, changes, scratch)
+        return partial(RespondBlocks, coefficients=self.coefficients.of_parts(wanted), changes=changes)
 
 
 @dataclass(frozen=True)
-class CurveBlocks:
+class CurveBlocks(SumBlocks):
     """The sums of a pass, and how those of dense products change with every entry of their matrices, all at once."""
 
     rows: RowModel
     coefficients: Coefficients
     scratch: Workspace = field(default_factory=Workspace)
 
-    def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, Any]:
-        """Return the changes for pairs of entries, summed over a chunk."""
-        total = Sums.zero()
-        for bounds in chunk.bounds:
-            rows = rows_at(source, bounds)
-            if rows.n_rows:
-                total.add(self.rows.curvature(rows, self.coefficients, self.scratch))
-        return total, carried
+    def sums(self, rows: Rows, before: LocalState) -> Iterable[Sums]:
+        return (self.rows.curvature(BlockWork(rows, self.coefficients, self.scratch)),)
 
-    def spread(self, over: Over) -> CurveBlocks:
-        """Return this: it is done once."""
-        return self
-
-    def task(self) -> Callable[[RowModel, Workspace], Work]:
-        """Return what makes this work with the same coefficients."""
-        return partial(_curving, self.coefficients.of_parts(self.rows.parts_of_messages))
-
-
-def _curving(coefficients: Coefficients, rows: RowModel, scratch: Workspace) -> CurveBlocks:
-    return CurveBlocks(rows, coefficients, scratch)
+    def task(self) -> Callable[..., Work]:
+        return partial(CurveBlocks, coefficients=self.coefficients.of_parts(self.rows.parts_of_messages))
 
 
 def is_worth_curving(model: RowModel, n_changes: int) -> bool:

@@ -18,10 +18,12 @@ from ...._typing import AnyArray, Array
 from ....numerics.extrapolated import Extrapolation
 from ...design.backend import Workspace
 from ...design.keys import FactorKey
-from ...local.chains.chain import ChainFactor
+from ...local.chains.chain import ChainFactor, Said
 from ...local.statistics import Arrays, Coefficients, LocalState, Rows, Sums
 from ...rows.row_model import RowModel
 from ...rows.sequences import Over, SequencesAtWork, known_of_block, steps_of_block
+from ...rows.terms.block_response import BlockResponse
+from ...rows.terms.row_term import BlockWork
 
 _MOST_SWEEPS = 2_000
 
@@ -70,7 +72,7 @@ def respond_sequences(
         places, own = block.tiles[number]
         given = responses.at(places, [chain.key for chain in model.chains])
         state = {key: values.copy() for key, values in block.state_at(places).items()}
-        return model.respond(own, coefficients, changes, state, scratch, given)
+        return model.respond(BlockWork(own, coefficients, scratch, state), changes, given)
 
     total = Sums.zero()
     for own in over(tile, len(block.tiles)):
@@ -128,13 +130,9 @@ class _Responses:
         block, parts = self._block, self._block.coefficients.parts
         counted, steps = steps_of_block(chain, block.rows), known_of_block(chain, block.rows)
         natural, said = block.natural_of(chain).copy(), self._said_to(chain)
-        found = chain.response_of_sequences(
-            natural[:, counted],
-            steps.at(counted),
-            parts,
-            said[:, :, counted],
-            [change.parts for change in self._changes],
-        )
+        of_block = Said(natural[:, counted], steps.at(counted), parts)
+        of_sums = [change.parts for change in self._changes]
+        found = chain.response_of_sequences(of_block, said[:, :, counted], of_sums)
         moved = np.zeros(said.shape)
         moved[:, :, counted] = found.changes
         self.moved[chain.key] = moved
@@ -150,9 +148,8 @@ class _Responses:
                 places, rows = block.tiles[number]
                 state = block.state_at(places)
                 for said, change in zip(own, self._changes, strict=True):
-                    said[:, places] = model.apart.change_of(
-                        chain, rows, block.coefficients, change, self._scratch, state
-                    )
+                    work = BlockWork(rows, block.coefficients, self._scratch, state)
+                    said[:, places] = model.apart.of[chain.key].change(work, change)
 
             self._each(read)
             self._said[chain.key] = own
@@ -160,29 +157,29 @@ class _Responses:
         if not (model.keeps_locals and others):
             return self._said[chain.key]
         total = self._said[chain.key].copy()
+        response = BlockResponse((), model.apart.products, model.apart.contracted)
 
         def add(number: int) -> None:
             places, rows = block.tiles[number]
             state = block.state_at(places)
             for direction, said in enumerate(total):
                 moved = {key: self.moved[key][direction][:, places] for key in others}
-                said[:, places] += model.apart.said_by_others(
-                    chain, rows, block.coefficients, state, moved, self._scratch
-                )
+                work = BlockWork(rows, block.coefficients, self._scratch, state)
+                said[:, places] += response.said_by_others(work, chain.key, moved)
 
         self._each(add)
         return total
 
     def _move_rows(self) -> None:
         block, model = self._block, self._block.model
-        chains = [chain.key for chain in model.chains]
+        apart, chains = model.apart, [chain.key for chain in model.chains]
+        inferences = [apart.of[key] for key in (*chains, *(own.key for own in apart.coupled))]
+        response = BlockResponse(inferences, apart.products, apart.contracted)
 
         def tile(number: int) -> tuple[slice | AnyArray, list[LocalState]]:
             places, rows = block.tiles[number]
-            state, given = block.state_at(places), self.at(places, chains)
-            return places, model.apart.moved(
-                rows, block.coefficients, self._changes, state, self._scratch, given
-            )
+            work = BlockWork(rows, block.coefficients, self._scratch, block.state_at(places))
+            return places, response.moved(work, self._changes, self.at(places, chains))
 
         renewed: dict[FactorKey, Array] = {}
         for places, found in self._over(tile, len(block.tiles)):

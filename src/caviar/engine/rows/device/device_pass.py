@@ -24,6 +24,7 @@ from ...design.keys import FactorKey
 from ...local.local_factor import LocalFactor
 from ...local.statistics import Coefficients, Rows, Sums
 from ..row_model import RowModel
+from ..terms.row_term import BlockWork
 from .array_kernels import ArrayBackend, ArrayLibrary
 from .layout import BlockOnDevice, Layout
 
@@ -75,7 +76,7 @@ class DevicePass:
 
     def summarize(self, block: BlockOnDevice) -> Sums:
         """Return the sums over a block: arrays of the device."""
-        return self.rows.summarize(_rows(block), self._coefficients, {}, self.scratch)[0]
+        return self.rows.summarize(BlockWork(_rows(block), self._coefficients, self.scratch))[0]
 
     def error(self, block: BlockOnDevice) -> Any:
         """Return by how much responsibilities of the block summarized last are off: a number on the device.
@@ -87,9 +88,8 @@ class DevicePass:
         exact = replace(block, columns=columns)
         largest = None
         for factor in self.rows.tables:
-            natural = self.rows.apart.natural_of(
-                factor, _rows(exact), self._exact_coefficients, self._exact_scratch
-            )
+            work = BlockWork(_rows(exact), self._exact_coefficients, self._exact_scratch)
+            natural = self.rows.apart.of[factor.key].natural(work)
             self._exact_scratch.backend.infer(factor, natural)
             found = self.scratch.array((factor, "natural"), (factor.n_rows, block.n_rows))
             if block.weights is not None:

@@ -12,7 +12,6 @@ of its change, with the covariance :math:`V_n` of each factor's statistics in th
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -20,10 +19,8 @@ from ...._errors import ImproperError
 from ...._typing import Array
 from ....numerics.extrapolated import Extrapolation
 from ...design.keys import FactorKey
-from ...local.local_factor import LocalFactor
 from ...local.statistics import Coefficients, LocalState, Sums
-from .contracted import ContractedTerm
-from .row_term import BlockWork, RowTerm
+from .row_term import BlockWork, FactorOfRows, RowTerm
 
 _MOST_SWEEPS = 2_000
 _SETTLED = 1e-14
@@ -37,23 +34,6 @@ _ROUNDING = 0.1
 
 _PLAIN, _MOST_EXTRAPOLATED = 6, 300
 """Sweeps for the linear changes that begin alone, which tell whether these grow; and from which on they end alone."""
-
-
-class Inference(Protocol):
-    """A local factor, and the row terms that speak to it."""
-
-    @property
-    def factor(self) -> LocalFactor:
-        """The local factor."""
-        ...
-
-    def natural(self, work: BlockWork) -> Array:
-        """Return its natural parameters (E, B) given the others."""
-        ...
-
-    def change(self, work: BlockWork, change: Coefficients) -> Array:
-        """Return by how much these change with the coefficients, the others as they are."""
-        ...
 
 
 class BlockResponse:
@@ -71,9 +51,9 @@ class BlockResponse:
 
     def __init__(
         self,
-        inferences: Sequence[Inference],
+        inferences: Sequence[FactorOfRows],
         products: Sequence[RowTerm],
-        contracted: Sequence[ContractedTerm],
+        contracted: Sequence[RowTerm],
     ) -> None:
         self._inferences = tuple(inferences)
         self._products = tuple(products)
@@ -141,7 +121,7 @@ class BlockResponse:
         """Return by how much the natural parameters (E, B) of a factor change with the statistics of the others."""
         return self._said_by_others(work, target, moved) + np.zeros_like(work.state[target])
 
-    def _settled(self, work: BlockWork, inferences: Sequence[Inference]) -> LocalState:
+    def _settled(self, work: BlockWork, inferences: Sequence[FactorOfRows]) -> LocalState:
         """Bring local factors to their optimum, and return their natural parameters (E, B)."""
         natural: LocalState = {}
         extrapolation = Extrapolation()
@@ -164,7 +144,7 @@ class BlockResponse:
     def _moved(
         self,
         work: BlockWork,
-        inferences: Sequence[Inference],
+        inferences: Sequence[FactorOfRows],
         responses: Mapping[FactorKey, Callable[[Array], Array]],
         change: Coefficients,
         given: LocalState,
@@ -251,7 +231,7 @@ class BlockResponse:
         return {factor.key: factor.counted(state[factor.key], columns) for factor in factors}
 
 
-def _inferred(inferences: Sequence[Inference], natural: LocalState, state: LocalState) -> bool:
+def _inferred(inferences: Sequence[FactorOfRows], natural: LocalState, state: LocalState) -> bool:
     """Write the statistics of natural parameters to a state; return whether there are any."""
     found: LocalState = {}
     for own in inferences:

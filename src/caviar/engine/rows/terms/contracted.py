@@ -68,7 +68,6 @@ class ContractedTerm(RowTerm):
 
     @property
     def couples(self) -> bool:
-        """Whether local factors meet in it, so that each depends on the others."""
         return len(self._operands) > 1
 
     def forward(self, target: FactorKey, work: BlockWork, coefficients: Coefficients, natural: Array) -> None:

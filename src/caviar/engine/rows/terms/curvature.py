@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
 from itertools import pairwise
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,30 +21,13 @@ from ...design.features import Feature, FeatureTable
 from ...design.keys import FactorKey
 from ...local.local_factor import LocalFactor
 from ...local.statistics import Sums
-from .row_term import BlockWork
+from .row_term import BlockWork, FactorOfRows
 
 _NUMBERS_OF_A_STRIP, _FEWEST_ROWS = 300_000, 64
 """Products of features that are held at a time: 2.4 MB stay in a cache near the core. Fewer take more calls."""
 
 _FEW_WEIGHTS = 4
 """Pairs of statistics for which a product of matrices each takes less than the products of all pairs of features."""
-
-
-class Inference(Protocol):
-    """A local factor, and the messages of the rows to it."""
-
-    @property
-    def factor(self) -> LocalFactor:
-        """The local factor."""
-        ...
-
-    def natural(self, work: BlockWork) -> Array:
-        """Return its natural parameters (E, B) given the others."""
-        ...
-
-    def infer(self, work: BlockWork, sums: Sums, *, keep: bool) -> None:
-        """Infer it, and add what its entropy needs to the sums."""
-        ...
 
 
 class Products:
@@ -185,7 +168,7 @@ def n_pairs(factor: LocalFactor) -> int:
 
 def curvature(
     work: BlockWork,
-    inferences: Sequence[Inference],
+    inferences: Sequence[FactorOfRows],
     products: Mapping[FactorKey, tuple[FeatureTable, Products]],
 ) -> Sums:
     """Return the sums over a block for each pair of statistics and product of features, (pairs, M) a factor.
@@ -243,7 +226,7 @@ def _chosen(work: BlockWork, covariances: Array) -> Weights:
     return lambda rows: covariances[:, rows]
 
 
-def _covariances(work: BlockWork, inference: Inference) -> Array:
+def _covariances(work: BlockWork, inference: FactorOfRows) -> Array:
     """Return the covariances of pairs of statistics of each row, (pairs, B), in the order of an upper triangle."""
     factor, start = inference.factor, 0
     natural = inference.natural(work).copy()

@@ -196,6 +196,12 @@ class MatrixTerm(RowTerm):
     writes = False
     """Whether it comes first of the terms of a matrix: it writes, and the others add to what it leaves."""
 
+    _layout: MatrixLayout
+
+    @property
+    def targets(self) -> tuple[FactorKey, ...]:
+        return (self._layout.key,)
+
     @classmethod
     @abstractmethod
     def of_matrix(cls, layout: MatrixLayout, others: Sequence[RowTerm]) -> Sequence[MatrixTerm]:
@@ -237,10 +243,6 @@ class DenseProduct(MatrixTerm):
     def of_categories(self, categories: AnyArray) -> DenseProduct:
         others = [other.of_categories(categories) for other in self._others]
         return DenseProduct(self._layout.of_statistics(len(categories)), others)
-
-    @property
-    def targets(self) -> tuple[FactorKey, ...]:
-        return (self._layout.key,)
 
     def forward(self, target: FactorKey, work: BlockWork, coefficients: Coefficients, natural: Array) -> None:
         matrix = coefficients.matrices[target]
@@ -297,10 +299,6 @@ class LookUpProduct(MatrixTerm):
 
     def of_categories(self, categories: AnyArray) -> LookUpProduct:
         return LookUpProduct(self._layout.of_statistics(len(categories)), self._look_up, self._columns)
-
-    @property
-    def targets(self) -> tuple[FactorKey, ...]:
-        return (self._layout.key,)
 
     def forward(self, target: FactorKey, work: BlockWork, coefficients: Coefficients, natural: Array) -> None:
         product = slice(0, self._layout.n_product)

@@ -1,4 +1,4 @@
-r"""The interface of row terms, and the block of rows that they work on.
+r"""The interface of row terms, the block of rows that they work on, and the local factors that they speak to.
 
 The terms of a row are summed twice: with the statistic of a local factor taken out they are its natural parameters
 (``forward``), and with the coefficient taken out they are sums over rows (``backward``),
@@ -20,6 +20,7 @@ from ...._typing import AnyArray, Array
 from ...design.backend import Workspace
 from ...design.features import Feature, FeatureTable
 from ...design.keys import FactorKey
+from ...local.local_factor import LocalFactor
 from ...local.statistics import Arrays, Coefficients, LocalState, Rows, Sums
 
 
@@ -121,6 +122,11 @@ class RowTerm(ABC):
     def targets(self) -> tuple[FactorKey, ...]:
         """The local factors that it contributes to; ``("",)`` if it contains no local variable."""
 
+    @property
+    def couples(self) -> bool:
+        """Whether local factors meet in it, so that each depends on the others."""
+        return False
+
     def mask(self, matrix: Array, scratch: Workspace) -> Array:
         """Return the part of the matrix W that the dense product still has to apply: mostly all of it."""
         return matrix
@@ -162,3 +168,102 @@ class RowTerm(ABC):
 
         The first term of a factor sets ``sums.fused`` of it, (E, F); those after it fill in their own columns.
         """
+
+
+class FactorOfRows:
+    """One local factor, and the row terms that speak to it.
+
+    Parameters
+    ----------
+    factor
+        The local factor.
+    products
+        Its terms that meet the data in the matrix product, in the order of their visits.
+    contracted
+        The others.
+    """
+
+    def __init__(
+        self,
+        factor: LocalFactor,
+        products: Sequence[RowTerm],
+        contracted: Sequence[RowTerm],
+    ) -> None:
+        self.factor = factor
+        self._terms = (*products, *contracted)
+        self._contracted = contracted
+        # what counts zeros knows neither centres nor patterns
+        self._exact_terms = (*(term for term in products if term.is_linear), *contracted)
+        self._has_product = bool(products)
+
+    @property
+    def is_coupled(self) -> bool:
+        """Whether it depends on other local factors."""
+        return any(term.couples for term in self._contracted)
+
+    def natural(self, work: BlockWork) -> Array:
+        """Return its natural parameters (E, B) given the others; they live in the scratch."""
+        factor, rows = self.factor, work.rows
+        natural = self._added(work, work.coefficients, self._terms, "natural")
+        zeros = None
+        if work.coefficients.zeros is not None and factor.labels:
+            zeros = self.zeros(work, work.coefficients.zeros)
+        factor.restrict(natural, rows.columns, zeros)
+        return natural
+
+    def zeros(self, work: BlockWork, zeros: Coefficients) -> Array:
+        """Return how many known probabilities of zero each statistic meets, (E, B), in the scratch."""
+        return self._added(work, zeros, self._exact_terms, "zeros")
+
+    def change(self, work: BlockWork, change: Coefficients) -> Array:
+        """Return by how much its natural parameters (E, B) change with the coefficients; they live in the scratch.
+
+        The local factors that it depends on are as they are.
+        """
+        total = work.scratch.array((self.factor, "change"), (self.factor.n_rows, work.rows.n_rows))
+        if not self._has_product:
+            total.fill(0.0)
+        for term in self._terms:
+            term.forward_change(self.factor.key, work, change, total)
+        return total
+
+    def _added(
+        self, work: BlockWork, coefficients: Coefficients, terms: Sequence[RowTerm], name: str
+    ) -> Array:
+        total = work.scratch.array((self.factor, name), (self.factor.n_rows, work.rows.n_rows))
+        if not self._has_product:
+            total.fill(0.0)
+        for term in terms:
+            term.forward(self.factor.key, work, coefficients, total)
+        return total
+
+    def infer(self, work: BlockWork, sums: Sums, *, keep: bool) -> None:
+        """Infer it, and add what its entropy needs to the sums.
+
+        Parameters
+        ----------
+        keep
+            Whether its statistics outlive the block's work.
+        """
+        factor, backend, weights = self.factor, work.scratch.backend, work.rows.weights
+        expected = self.natural(work)
+        natural = expected.copy() if self._contracted else None
+        inferred = backend.infer(factor, expected)
+        entropy, seen = inferred.entropy, factor.seen(work.rows.columns)
+        if entropy is None and natural is not None:
+            shape = (*inferred.log_partition.shape[:-1], -1, work.rows.n_rows)
+            # what is excluded has the natural parameter minus infinity, and counts nothing
+            inner = np.multiply(natural, expected, out=np.zeros_like(natural), where=expected != 0)
+            entropy = inferred.log_partition - inner.reshape(shape).sum(axis=-2)
+        if entropy is None:
+            sums.log_partition[factor.key] = backend.weighted(inferred.log_partition, weights, seen)
+        else:
+            sums.entropy[factor.key] = backend.weighted(entropy, weights, seen)
+        work.state[factor.key] = expected.copy() if keep else expected
+        if natural is not None and keep:
+            work.natural[factor.key] = natural
+
+    def renewed(self, work: BlockWork, natural: Array) -> Array:
+        """Overwrite natural parameters (E, B) by the expected statistics that the factor has now, and return these."""
+        self.factor.infer_from(natural, work.state.get(self.factor.key))
+        return natural

@@ -72,6 +72,16 @@ def _larger(builder: Any, one: Any, other: Any) -> Any:
     return builder.select(builder.fcmp_ordered(">", one, other), one, other)
 
 
+def _largest(builder: Any, natural: Any, n: Any) -> Any:
+    """Return the largest number of each row among ``n`` members of an array (n, 16)."""
+    largest = cgutils.alloca_once_value(builder, _loaded(builder, natural, ir.Constant(n.type, 0), _ROWS))
+    with cgutils.for_range(builder, n) as loop:
+        place = builder.mul(loop.index, ir.Constant(n.type, _ROWS))
+        own = _loaded(builder, natural, place, _ROWS)
+        builder.store(_larger(builder, own, builder.load(largest)), largest)
+    return builder.load(largest)
+
+
 def _exponentials(builder: Any, values: Any) -> Any:
     """Return the exponentials of numbers of no more than 0, as `exponentials` of the families makes them one by one."""
     values = _larger(builder, _all(LOWEST, values), values)
@@ -120,13 +130,7 @@ def exponentials(typing: Any, natural: Any, n: Any, top: Any, total: Any) -> Any
 
     def write(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         natural, n, top, total = _data(context, builder, signature.args, values)
-        zero = ir.Constant(n.type, 0)
-        largest = cgutils.alloca_once_value(builder, _loaded(builder, natural, zero, _ROWS))
-        with cgutils.for_range(builder, n) as loop:
-            place = builder.mul(loop.index, ir.Constant(n.type, _ROWS))
-            own = _loaded(builder, natural, place, _ROWS)
-            builder.store(_larger(builder, own, builder.load(largest)), largest)
-        most = builder.load(largest)
+        most, zero = _largest(builder, natural, n), ir.Constant(n.type, 0)
         _stored(builder, most, top, zero, _ROWS)
         whole = cgutils.alloca_once_value(builder, _all(0.0, most))
         with cgutils.for_range(builder, n) as loop:
@@ -146,13 +150,7 @@ def tops(typing: Any, natural: Any, n: Any, top: Any) -> Any:
 
     def write(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         natural, n, top = _data(context, builder, signature.args, values)
-        zero = ir.Constant(n.type, 0)
-        largest = cgutils.alloca_once_value(builder, _loaded(builder, natural, zero, _ROWS))
-        with cgutils.for_range(builder, n) as loop:
-            place = builder.mul(loop.index, ir.Constant(n.type, _ROWS))
-            own = _loaded(builder, natural, place, _ROWS)
-            builder.store(_larger(builder, own, builder.load(largest)), largest)
-        _stored(builder, builder.load(largest), top, zero, _ROWS)
+        _stored(builder, _largest(builder, natural, n), top, ir.Constant(n.type, 0), _ROWS)
         return context.get_dummy_value()
 
     return numba.types.void(natural, n, top), write

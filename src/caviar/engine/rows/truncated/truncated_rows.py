@@ -17,6 +17,7 @@ from ...design.features import FeatureTable
 from ...local.categorical import CategoricalFactor
 from ...local.statistics import Coefficients, LocalState, Rows, Sums
 from ..e_step import IndependentRows
+from ..terms.row_term import BlockWork
 from .block import Block, rows_at
 from .cells import AnyCells, DenseCells
 from .compiled_block import CompiledBlock, Products
@@ -71,7 +72,7 @@ class TruncatedRows(IndependentRows):
         other.n_responsibilities, other.is_sparing = min(n_responsibilities, label.n_rows), is_sparing
         other._label, other._table = label, rows.tables[label]
         dense = not rows.has_centres and not rows.partial.get(label) and not other._table.tallied
-        terms = DenseCells(label.key, other._table) if dense else AnyCells(label.key, rows.products)
+        terms = DenseCells(label.key, other._table) if dense else AnyCells(label.key, rows.apart.products)
         other._make_block, other._cell = partial(Block, terms), Block.cell
         other._n_kept = _n_values(other._table) if dense else rows.n_kept
         other._searches, other._renews = True, False
@@ -107,24 +108,14 @@ class TruncatedRows(IndependentRows):
         """Numbers of a row that a pass keeps: values in NumPy, and in compiled loops features that are no products."""
         return self._n_kept
 
-    @property
-    def buffer_rows(self) -> int:
-        return 3 * self.n_responsibilities + self._table.n_dense
-
     def why_not_on_a_device(self) -> str:
         return "a device makes products of all components: leave responsibilities= out there"
 
-    def summarize(
-        self,
-        rows: Rows,
-        coefficients: Coefficients,
-        before: LocalState,
-        scratch: Workspace,
-        given: LocalState | None = None,
-    ) -> tuple[Sums, LocalState]:
+    def summarize(self, work: BlockWork, given: LocalState | None = None) -> tuple[Sums, LocalState]:
         """Return the sums over a block with the label of each row at its optimum, and the sets of its cells."""
-        matrix = coefficients.matrices[self._label.key]
-        block = self._make_block(rows, coefficients, matrix, scratch)
+        rows, scratch, before = work.rows, work.scratch, work.state
+        matrix = work.coefficients.matrices[self._label.key]
+        block = self._make_block(rows, work.coefficients, matrix, scratch)
         supports = Supports.from_state(before) if before else self._in_cells(rows, scratch)
         if self._renews:
             supports = self._found(supports.emptied(), block)
