@@ -115,8 +115,8 @@ def best_labels(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:
 
     Updates of one factor at a time could not correct two labels that are wrong together, nor a label and a number that
     explain the same. A combination is scored by the natural parameters of each factor given those before it, and by the
-    log-partitions of the other local factors given all labels. A number 0 or 1 of a row is a label too. None are
-    returned where no labels do, or combinations are many.
+    log-partitions of the other local factors, each given all labels and those before it. A number 0 or 1 of a row is a
+    label too. None are returned where no labels do, or combinations are many.
     """
     dependent = [own for own in unknown if own.is_coupled]
     if len(dependent) < 2:
@@ -144,11 +144,13 @@ def best_labels(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:
                 visit([*chosen, label], score + scores[label])
             del work.state[own.factor.key]
             return
-        for label, value in enumerate(values.T):
+        for label, value in enumerate(values.T) if others else ():
+            work.state[own.factor.key] = np.repeat(value[:, None], n_rows, axis=1)
             for other in others:
-                work.state[own.factor.key] = np.repeat(value[:, None], n_rows, axis=1)
-                scores[label] += integrated(other, work)
-        work.state.pop(own.factor.key, None)
+                found, work.state[other.factor.key] = integrated(other, work)
+                scores[label] += found
+            for inferred in (own, *others):
+                del work.state[inferred.factor.key]
         last = scores.argmax(axis=0)
         total = score + scores.max(axis=0)
         is_better = total > best
@@ -159,10 +161,12 @@ def best_labels(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:
     return {own.factor.key: values[:, chosen] for (own, values), chosen in zip(coupled, labels, strict=True)}
 
 
-def integrated(own: FactorOfRows, work: BlockWork) -> Array:
-    """Return the log-partition of a factor in each row, (B,), given those that are known."""
-    found, seen = own.factor.infer(own.natural(work).copy()).log_partition, own.factor.seen(work.rows.columns)
-    return (found if seen is None else np.where(seen, found, 0.0)).reshape(-1, work.rows.n_rows).sum(axis=0)
+def integrated(own: FactorOfRows, work: BlockWork) -> tuple[Array, Array]:
+    """Return the log-partition of a factor in each row, (B,), and its statistics (E, B), given those that are known."""
+    expected = own.natural(work).copy()
+    found, seen = own.factor.infer(expected).log_partition, own.factor.seen(work.rows.columns)
+    counted = found if seen is None else np.where(seen, found, 0.0)
+    return counted.reshape(-1, work.rows.n_rows).sum(axis=0), expected
 
 
 def _scores(own: FactorOfRows, values: Array, work: BlockWork) -> Array:

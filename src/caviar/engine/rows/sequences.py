@@ -309,7 +309,7 @@ class SequencesAtWork:
             for state, value in enumerate(chain.values.T):
                 for inference in (apart.of[factor.key] for factor in apart.coupled):
                     work.state = {chain.key: np.repeat(value[:, None], own.n_rows, axis=1)}
-                    natural[state] += integrated(inference, work)
+                    natural[state] += integrated(inference, work)[0]
             return natural
 
         self._infer_chain(chain, self._natural(chain, said))
