@@ -186,8 +186,10 @@ class Problem:
         return {"x": self.values(self.X), **self.known}
 
     def _start(self, init: Starts) -> Starts:
-        """Return where a fit begins, as the model takes it."""
-        return init
+        """Return where a fit begins, as the model takes it, which may have another name for the label."""
+        if isinstance(init, str) or "z" not in init:
+            return init
+        return {self.label if name == "z" else name: own for name, own in init.items()}
 
     def part(self, share: Array, smallest: float, **changes: Any) -> Problem:
         """Return the rows of which more than ``smallest`` belongs to a part, weighted by their share (N,) in it."""

@@ -17,7 +17,7 @@ from ...engine.ascent.schedules.swaps import Mixture
 from ...engine.ascent.schedules.weighed import weighed
 from ...fitting.model import Model
 from ...posterior.posterior import Posterior
-from .problem import MoveInTime, Problem, Starts, factors_of, state_at
+from .problem import MoveInTime, Problem, factors_of, state_at
 from .proposals import in_units
 
 _MOST_UPDATES = 10
@@ -46,12 +46,9 @@ class SequenceProblem(Problem):
     patience: ClassVar[tuple[int, int]] = (10, 100)
     tries_anew: ClassVar[bool] = True
     settles_near: ClassVar[bool] = False
+    label: str = "s"
     starts: Array | None = None
     mixture_of: Callable[[int], Model] | None = None
-
-    def responsibilities(self, posterior: Posterior) -> Array:
-        """Return q(s) of each row, shape (N, K)."""
-        return posterior.local(self._data())["s"].probabilities
 
     def responsibilities_under_part(self, posterior: Posterior) -> Array:
         """Return q(z) of each row by itself, shape (N, K)."""
@@ -102,11 +99,6 @@ class SequenceProblem(Problem):
 
     def _data(self) -> dict[str, Any]:
         return {**super()._data(), "starts": np.asarray(self.starts)}
-
-    def _start(self, init: Starts) -> Starts:
-        if isinstance(init, str) or "z" not in init:
-            return init
-        return {**{name: own for name, own in init.items() if name != "z"}, "s": init["z"]}
 
 
 def stays_in_halves(
