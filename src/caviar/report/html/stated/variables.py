@@ -17,9 +17,10 @@ from ...._typing import Array
 from ....families import Gamma, NormalGamma, NormalWishart, StickBreaking, Wishart
 from ....families._marginals import variable_and_part
 from ....posterior.diagnostics.curves import Curves, prior_curves
+from ....posterior.figures import Figures
 from ....posterior.weighted import Weighted
 from ..section import Section
-from .figures import LEVEL, Figures
+from .figures import LEVEL, figures_at
 
 _MOST_ENTRIES = 300
 """Entries of each variable in the table of all; of more, the largest in size are kept."""
@@ -37,15 +38,15 @@ class Variables(Section):
     def gather(self, subject: Any) -> dict[str, Any]:
         entries, left_out = [], {}
         for own in [*subject.figures, *standard_deviations(subject.posterior, subject.figures)]:
-            places, left = own.places(_MOST_ENTRIES)
+            places, left = own.largest(_MOST_ENTRIES)
             if left:
-                left_out[own.shown] = left
+                left_out[own.title] = left
             prior = _prior_of(subject.posterior, own, subject.data or {})
             for place in places:
-                figures = dict(zip(("mean", "sd", "low", "high"), own.at(place), strict=True))
+                figures = dict(zip(("mean", "sd", "low", "high"), figures_at(own, place), strict=True))
                 entries.append(
                     {
-                        "variable": own.shown,
+                        "variable": own.title,
                         "at": own.label(place),
                         **figures,
                         **_beside(prior, place, figures["low"], figures["high"]),
@@ -171,9 +172,8 @@ def _named(own: Figures, mean: Array, sd: Array, ends: Any) -> Figures:
     return replace(
         own,
         name=f"{own.name} as sd",
-        shown=f"{own.shown} as sd",
-        labels=own.labels[:-1] if is_matrix else own.labels,
-        are_named=own.are_named[:-1] if is_matrix else own.are_named,
+        shown=f"{own.title} as sd",
+        names=own.names[:-1] if is_matrix else own.names,
         mean=mean,
         sd=sd,
         lower=lower,
