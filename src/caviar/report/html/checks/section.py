@@ -9,10 +9,12 @@ import numpy as np
 
 from ...._errors import CaviarError
 from ....language import Categorical, Data, Variable
+from ....posterior.diagnostics.replicates import Bars
+from ....posterior.prediction.residuals import means_of_neighbours
 from ..numbers import as_numbers
 from ..section import Section
-from .chart import HEIGHT, WIDTH, bars_chart, groups_of, means_chart
-from .replicates import Bars, replicates_of
+from .chart import HEIGHT, WIDTH, bars_chart, means_chart
+from .replicates import replicates_of
 
 _MISSED = 0.05
 """Share of rows that may be in other bars than expected before the check says that the model misses something."""
@@ -39,8 +41,8 @@ def checks_of(posterior: Any, data: Any, names: Sequence[str] | None = None) -> 
         "replicates": [
             {
                 **bars_chart(own),
-                "sentence": _sentence(own),
-                "level": "note" if _is_missed(own) else "good",
+                "sentence": _sentence(own.bars),
+                "level": "note" if _is_missed(own.bars) else "good",
             }
             for own in bars
         ],
@@ -87,10 +89,9 @@ def _residuals(posterior: Any, data: Any) -> list[dict[str, Any]]:
 def _chart(leaf: Variable, mean: Any, scaled: Any) -> list[dict[str, Any]]:
     shown = np.isfinite(mean) & np.isfinite(scaled)
     mean, scaled = mean[shown], scaled[shown]
-    n_groups = min(_MOST_GROUPS, len(scaled) // _FEWEST_IN_A_GROUP)
-    if n_groups < 2:
+    groups = means_of_neighbours(mean, scaled, min(_MOST_GROUPS, len(scaled) // _FEWEST_IN_A_GROUP))
+    if len(groups) < 2:
         return []
-    groups = groups_of(mean, scaled, n_groups)
     off = sum(abs(value) > 1.96 / np.sqrt(count) for _, value, count in groups)
     far = int((np.abs(scaled) > 3).sum())
     told = (
