@@ -117,3 +117,31 @@ def residuals_of(posterior: Any, met: NamedData, variable: str | None) -> Residu
         raise ModelError(f"'{name}' is a label, which has no residuals; use posterior.log_predictive")
     observed = np.ma.filled(np.ma.asarray(met.values[name], dtype=np.float64), np.nan)
     return Residuals(observed, replace(told, index=met.index))
+
+
+def means_of_neighbours(across: Array, values: Array, n_groups: int) -> list[tuple[float, float, int]]:
+    """Return mean place, mean value and number of rows of groups of neighbours; equal places are one group.
+
+    Parameters
+    ----------
+    across
+        Place of each row, (N,).
+    values
+        One of each row, (N,).
+    n_groups
+        Groups of about one size, at most; at least one is made.
+
+    Examples
+    --------
+    >>> across = np.repeat([0.0, 1.0], 16)
+    >>> means_of_neighbours(across, np.where(across > 0, 2.0, -1.0), 4)
+    [(0.0, -1.0, 16), (1.0, 2.0, 16)]
+    """
+    n_groups = max(1, n_groups)
+    # a place that many rows share belongs to one group
+    ranks = np.searchsorted(np.sort(across), across, side="left")
+    groups = np.minimum(ranks * n_groups // max(len(across), 1), n_groups - 1)
+    return [
+        (float(across[groups == k].mean()), float(values[groups == k].mean()), int((groups == k).sum()))
+        for k in np.unique(groups)
+    ]
