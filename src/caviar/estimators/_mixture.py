@@ -23,10 +23,11 @@ from ..engine.ascent.status import Status
 from ..fitting.model import Model
 from ..lazy.block_map import map_blocks
 from ..names import with_columns
+from ..numerics.arguments import require_whole
 from ..numerics.cached import cached_property
 from ..posterior.posterior import Posterior
 from ..posterior.uncertainty.pending import ASKED
-from ._arguments import as_generator, require_whole
+from ._arguments import as_generator
 from ._checkpointing import Checkpointing, NextFit
 from ._components import Component
 from ._declared import estimator

@@ -14,9 +14,9 @@ from .._errors import ParameterError
 from .._typing import AnyArray, Array
 from ..densities import ConditionalPrediction, MixtureDensity, OutlierThreshold
 from ..lazy.rows import in_memory
-from ..numerics.shares import central_ends
+from ..numerics.arguments import central_ends, require_whole
 from ..posterior.posterior import Posterior
-from ._arguments import as_generator, require_whole
+from ._arguments import as_generator
 from ._components import Component, components_of_gaussians
 from ._fitted import Fitted
 from ._mixture import REMEDY, MixtureEstimator

@@ -14,8 +14,9 @@ from ..engine.ascent.driver import EndedBy
 from ..families import Dirichlet, StickBreaking
 from ..fitting.model import Model
 from ..models import latent_dirichlet_allocation
+from ..numerics.arguments import require_whole
 from ..posterior.posterior import Posterior
-from ._arguments import as_broadcast, require_choice, require_number, require_whole
+from ._arguments import as_broadcast, require_choice, require_number
 from ._checkpointing import NextFit
 from ._collapsed import COLLAPSED, learnt_of
 from ._transitions import KINDS

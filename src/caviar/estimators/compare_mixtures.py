@@ -23,8 +23,8 @@ from ..data import Table
 from ..engine.ascent.driver import Progress
 from ..engine.ascent.status import Status
 from ..fitting.progress import lines, reporter
-from ..numerics.shares import require_share
-from ._arguments import as_generator, require_choice, require_whole
+from ..numerics.arguments import require_share, require_whole
+from ._arguments import as_generator, require_choice
 from ._checkpointing import Checkpointing
 from ._given_tables import is_coded, names_of, require_table, words_told
 from ._lazy_rows import checked_weights, lazy_rows, whole

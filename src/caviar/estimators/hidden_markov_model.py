@@ -17,10 +17,11 @@ from ..engine.ascent.status import Status
 from ..fitting.model import Model
 from ..language import Categorical, Data, Dirichlet, MarkovChain, Plate
 from ..names import with_columns
+from ..numerics.arguments import require_whole
 from ..posterior.posterior import Posterior
 from ..posterior.prediction import Prediction
 from ..posterior.uncertainty.pending import ASKED
-from ._arguments import as_generator, require_choice, require_whole
+from ._arguments import as_generator, require_choice
 from ._checkpointing import Checkpointing, NextFit
 from ._components import Component, Estimate
 from ._declared import estimator

@@ -8,9 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from scipy.stats import binom
 
-from .._errors import ParameterError
 from .._typing import Array
-from ..numerics.shares import central_ends, require_share
+from ..numerics.arguments import central_ends, require_share, require_whole
 from ._axes import in_style, ink, is_dark, muted, new_axes, paper, stroke
 from ._observed import Beside, beside
 from .colours import area_of, colours_of
@@ -86,8 +85,8 @@ def calibration(
     probability of at most the observed reaction 18
     """
     level = require_share("level", level)
-    if n_bins is not None and (isinstance(n_bins, bool) or not isinstance(n_bins, int) or n_bins < 2):
-        raise ParameterError(f"n_bins must be a whole number of at least 2; got {n_bins!r}")
+    if n_bins is not None:
+        require_whole("n_bins", n_bins, 2)
     found = beside(fitted, data, variable, entry, n_folds, seed)
     bins = max(2, min(_MOST_BINS, len(found.values) // _FEWEST_IN_A_BIN)) if n_bins is None else n_bins
     if found.is_binary:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
-from ..numerics.shares import require_share
+from ..numerics.arguments import require_share
 from ..posterior.figures import Figures
 from ._axes import headline, in_lines, in_style, muted, new_grid, paper, stroke
 from ._posterior_figures import figures_of, posterior_of

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from .._typing import AnyArray
-from ..numerics.shares import require_share
+from ..numerics.arguments import require_share
 from ..posterior.figures import Figures
 from ._axes import LINES, headline, in_style, muted, new_grid, paper, stroke
 from ._cells import draw_cells

@@ -11,6 +11,7 @@ import numpy as np
 from .._errors import DataError, ParameterError
 from .._typing import AnyArray, Array
 from ..families._by_moments import ByMoments
+from ..lazy.rows import as_floats
 from ..names import Placed
 from ..posterior.posterior import Posterior
 from ..posterior.prediction import Prediction
@@ -97,7 +98,7 @@ def beside(
     name = observed_name(posterior, variable)
     if name not in arrays:
         raise DataError(f"the data lack '{name}', whose values the plot compares with predictions")
-    observed = np.ma.filled(np.ma.asarray(arrays[name], dtype=np.float64), np.nan)
+    observed = as_floats(arrays[name])
     if n_folds is None:
         told, rows, how = (
             _predicted(posterior, arrays, name),

@@ -11,7 +11,8 @@ from matplotlib.ticker import MaxNLocator
 
 from .._errors import DataError, ParameterError
 from .._typing import Array
-from ..numerics.shares import require_share
+from ..lazy.rows import as_floats
+from ..numerics.arguments import require_share
 from ..posterior.diagnostics.replicates import Bars, bars_of, replicated
 from ..posterior.posterior import Posterior
 from ._axes import BAR_EDGES, BARS, in_style, ink, new_axes, paper, shade, stroke
@@ -101,7 +102,7 @@ def predictive_check(
     name = observed_name(posterior, variable)
     if name not in arrays:
         raise DataError(f"the data lack '{name}', which the plot compares with replicated data")
-    observed = np.ma.filled(np.ma.asarray(arrays[name], dtype=np.float64), np.nan)
+    observed = as_floats(arrays[name])
     drawn = replicated(posterior, arrays, len(observed), n_draws, seed)
     made = np.asarray(drawn[name], dtype=np.float64)
     categories = posterior.names.entries(name) if _is_label(posterior, name) else None

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from .._errors import ParameterError
 from .._typing import AnyArray
-from ..numerics.shares import require_share
+from ..numerics.arguments import require_share
 from ..posterior.figures import Figures
 from ._axes import ACROSS, headline, in_style, new_panels, shade, stroke
 from ._posterior_figures import posterior_of, table_of

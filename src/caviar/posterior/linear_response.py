@@ -18,8 +18,9 @@ from ..engine.response.quantities import FLAT_DIRECTION, Response
 from ..engine.rows.row_map import RowMap
 from ..families._marginals import Ends, Marginals, normal_marginals, with_places
 from ..language import Bernoulli, Categorical, Normal
+from ..lazy.rows import as_floats
 from ..names import Placed
-from ..numerics.shares import central_ends
+from ..numerics.arguments import central_ends
 from .figures import Figures, figures_of
 from .pandas_tables import densities_along_rows
 from .sensitivity import Sensitivity, sensitivity_of
@@ -333,7 +334,7 @@ class LinearResponse:
         self._posterior._evaluator.bind(met.values)
         others_known = Placed({name: value for name, value in met.values.items() if name != leaf.name})
         told = self.predict(others_known)[leaf.name]
-        values = np.ma.filled(np.ma.asarray(met.values[leaf.name], dtype=np.float64), np.nan)
+        values = as_floats(met.values[leaf.name])
         if not is_label:
             found = told.log_density(values)
         else:

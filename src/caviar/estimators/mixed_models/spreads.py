@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import gammaincinv, gammaln
 
 from ..._typing import Array
-from ...numerics.shares import central_ends
+from ...numerics.arguments import central_ends
 from ...posterior.weighted import Weighted
 
 _DRAWS = 4_000

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...language import Data
-from ...numerics.shares import central_ends
+from ...numerics.arguments import central_ends
 
 _TAIL = 0.002
 """Share of replicated values on each side that may lie beyond the bars."""

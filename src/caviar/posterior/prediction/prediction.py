@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,8 @@ from ...families import Categorical, ChainMixture, ExponentialFamily, ForecastMa
 from ...families._by_moments import REALS, ByMoments
 from ...families._intervals import Intervals
 from ...names import Names
+from ...numerics.arguments import central_ends, require_whole
 from ...numerics.randomness import generator
-from ...numerics.shares import central_ends
 from ..pandas_tables import as_many, columns_of_figures, data_frame, fitting
 
 _MOST_LINES = 10
@@ -324,8 +323,7 @@ class Prediction:
         seed
             Seed of the draws; the same seed gives the same values.
         """
-        if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
-            raise ParameterError(f"n must be a whole number of at least 1; got {n!r}")
+        require_whole("n", n, 1)
         rng = generator(seed)
         if self.is_label:
             bounds = np.cumsum(self.mean, axis=-1)[..., :-1]

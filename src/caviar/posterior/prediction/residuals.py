@@ -11,6 +11,7 @@ import numpy as np
 from ..._errors import DataError, ModelError
 from ..._tables import html_table
 from ..._typing import Array
+from ...lazy.rows import as_floats
 from ...names import Placed
 from ...names.meeting import NamedData
 from ..pandas_tables import columns_of_figures, data_frame, fitting
@@ -115,7 +116,7 @@ def residuals_of(posterior: Any, met: NamedData, variable: str | None) -> Residu
     told = posterior.predict(rest)[name]
     if told.is_label:
         raise ModelError(f"'{name}' is a label, which has no residuals; use posterior.log_predictive")
-    observed = np.ma.filled(np.ma.asarray(met.values[name], dtype=np.float64), np.nan)
+    observed = as_floats(met.values[name])
     return Residuals(observed, replace(told, index=met.index))
 
 
