@@ -13,7 +13,6 @@ import caviar as cv
 
 from .arrays import arrays_for, is_numpy_file
 from .checked import Checked, again, complete_of, some_of, told_of
-from .kinds import kind_of
 from .results import columns_table, finite, in_digits, objective_document, print_end
 from .saved import LEVEL, Saved
 from .speaking import counted, plain, say, standard_error
@@ -40,11 +39,11 @@ class GaussianMixtureOfFile(Saved):
     def print(self, console: Console) -> None:
         """Print what a fitted mixture is: its components, heaviest first, its bound, and why the fit ended."""
         estimator = self.fitted
-        kind, about = kind_of(estimator), self.about
+        about = self.about
         rows = f", {counted(about['rows'], 'row')}" if isinstance(about.get("rows"), int) else ""
         structure = getattr(estimator, "covariance_type", "full")
         shape = "" if structure == "full" else f" with {structure} covariances"
-        say(console, f"{kind.words}{shape}, {counted(len(estimator.weights_), 'component')}{rows}", "bold")
+        say(console, f"{self.kind}{shape}, {counted(len(estimator.weights_), 'component')}{rows}", "bold")
         missing = about.get("missing_entries")
         if missing:
             say(
@@ -57,7 +56,7 @@ class GaussianMixtureOfFile(Saved):
         print_end(
             console,
             estimator.posterior_,
-            objective=kind.objective,
+            objective=estimator._objective_in_words,
             value=estimator.elbo_,
             n_iter=estimator.n_iter_,
         )
@@ -68,7 +67,7 @@ class GaussianMixtureOfFile(Saved):
 
     @property
     def kind(self) -> str:
-        return kind_of(self.fitted).words
+        return self.fitted._kind_in_words
 
     def facts(self) -> dict[str, Any]:
         estimator, n_components = self.fitted, len(self.fitted.weights_)
@@ -76,7 +75,7 @@ class GaussianMixtureOfFile(Saved):
         is_likelihood = isinstance(estimator, cv.GaussianMixture)
         return {
             **super().facts(),
-            "objective": kind_of(estimator).objective,
+            "objective": estimator._objective_in_words,
             "n_components": n_components,
             "covariance_type": getattr(estimator, "covariance_type", None),
             "corrected": None if is_likelihood else float(estimator.elbo_) + lgamma(n_components + 1),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import caviar as cv
-from caviar.data.table_files import identifier
+from caviar.data.table_files import identifier, table_of
 from caviar.files.naming import listed
 
 from .files import require_writable
@@ -134,8 +134,7 @@ def with_empty(columns: Sequence[str], sql: str | None) -> str | None:
     """Return the query that adds columns without an entry to a table, or to the result of a query."""
     if not columns:
         return sql
-    source = "data" if sql is None else f"({sql.strip().rstrip(';')})"
-    return f"SELECT *, {', '.join(f'NULL::DOUBLE AS {identifier(name)}' for name in columns)} FROM {source}"
+    return f"SELECT *, {', '.join(f'NULL::DOUBLE AS {identifier(name)}' for name in columns)} FROM {table_of(sql)}"
 
 
 def kept_columns(file: str | None, sql: str | None, names: Sequence[str]) -> dict[str, Any]:
