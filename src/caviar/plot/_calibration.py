@@ -10,6 +10,7 @@ from scipy.stats import binom
 
 from .._typing import Array
 from ..numerics.arguments import central_ends, require_share, require_whole
+from ..posterior.prediction.residuals import means_of_neighbours
 from ._axes import in_style, ink, is_dark, muted, new_axes, paper, stroke
 from ._observed import Beside, beside
 from .colours import area_of, colours_of
@@ -150,14 +151,11 @@ def _draw_band(ax: Axes, ends: Array, level: float) -> None:
 
 def _draw_shares(ax: Axes, found: Beside, n_bins: int, level: float) -> None:
     """Draw shares of ones beside predicted probabilities, each with what chance alone makes of it."""
-    order = np.argsort(found.prediction.mean, kind="stable")
     ax.plot([0, 1], [0, 1], color=muted(), lw=1.0, ls=(0, (4, 3)), zorder=1, label="calibrated")
     colour = stroke(ax, colours_of(1)[0], 0.15)
-    for number, rows in enumerate(np.array_split(order, n_bins)):
-        if not len(rows):
-            continue
-        probability, share = found.prediction.mean[rows].mean(), found.values[rows].mean()
-        low, high = binom.ppf(central_ends(level), len(rows), probability) / len(rows)
+    groups = means_of_neighbours(found.prediction.mean, found.values, n_bins)
+    for number, (probability, share, n_rows) in enumerate(groups):
+        low, high = binom.ppf(central_ends(level), n_rows, probability) / n_rows
         label = f"{level:.0%} of shares by chance" if number == 0 else "_"
         ax.plot(
             [probability] * 2,
@@ -168,7 +166,7 @@ def _draw_shares(ax: Axes, found: Beside, n_bins: int, level: float) -> None:
             solid_capstyle="butt",
             label=label,
         )
-        label = f"about {len(rows):,} rows" if number == 0 else "_"
+        label = f"about {n_rows:,} rows" if number == 0 else "_"
         ax.plot(probability, share, "o", ms=6, color=colour, mec=paper(ax), mew=0.8, ls="", label=label)
     ax.set_xlim(-0.03, 1.03)
     ax.set_ylim(-0.03, 1.03)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -95,6 +96,11 @@ class Residuals:
         return f"Residuals({scaled.size} values, {outside:.1%} more than 2 standard deviations off)"
 
 
+def from_the_rest(posterior: Any, arrays: Mapping[str, Any], name: str) -> Prediction:
+    """Return the prediction of a variable from everything else in the data, as if its values were not known."""
+    return posterior.predict(Placed({own: value for own, value in arrays.items() if own != name}))[name]
+
+
 def residuals_of(posterior: Any, met: NamedData, variable: str | None) -> Residuals:
     """Return observed values of a variable minus what the rest of the data says of them.
 
@@ -112,8 +118,7 @@ def residuals_of(posterior: Any, met: NamedData, variable: str | None) -> Residu
         raise ModelError(f"residuals need the name of an observed variable, {known}; got {name!r}")
     if name not in met.values:
         raise DataError(f"the data lack '{name}', which its residuals need")
-    rest = Placed({own: value for own, value in met.values.items() if own != name})
-    told = posterior.predict(rest)[name]
+    told = from_the_rest(posterior, met.values, name)
     if told.is_label:
         raise ModelError(f"'{name}' is a label, which has no residuals; use posterior.log_predictive")
     observed = as_floats(met.values[name])

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ...._errors import CaviarError
-from ....language import Categorical, Data, Variable
+from ....language import Variable
 from ....posterior.diagnostics.replicates import Bars
-from ....posterior.prediction.residuals import means_of_neighbours
-from ..numbers import as_numbers
+from ....posterior.prediction.residuals import Residuals, means_of_neighbours
 from ..section import Section
 from .chart import HEIGHT, WIDTH, bars_chart, means_chart
 from .replicates import replicates_of
@@ -30,11 +27,11 @@ class Checks(Section):
         return {"checks": subject.checks}
 
 
-def checks_of(posterior: Any, data: Any, names: Sequence[str] | None = None) -> dict[str, Any] | None:
-    """Return charts and sentences of the checks, of columns of these names; None without data."""
-    if data is None:
+def checks_of(subject: Any) -> dict[str, Any] | None:
+    """Return charts and sentences of the checks; None without data."""
+    if subject.data is None:
         return None
-    found = replicates_of(posterior, data, names)
+    found = replicates_of(subject.posterior, subject.data, subject.observed_columns)
     bars = [] if isinstance(found, str) else found
     return {
         "size": [WIDTH, HEIGHT],
@@ -47,7 +44,9 @@ def checks_of(posterior: Any, data: Any, names: Sequence[str] | None = None) -> 
             for own in bars
         ],
         "why_not": found if isinstance(found, str) else None,
-        "residuals": _residuals(posterior, data),
+        "residuals": [
+            chart for leaf, own in subject.residuals if own.observed.ndim == 1 for chart in _chart(leaf, own)
+        ],
     }
 
 
@@ -65,28 +64,9 @@ def _sentence(bars: Bars) -> str:
     return "The model reproduces this column."
 
 
-def _residuals(posterior: Any, data: Any) -> list[dict[str, Any]]:
-    """Return charts of the residuals of numbers and counts that known columns predict."""
-    model = posterior.model
-    if not any(isinstance(node, Data) for node in model.nodes):
-        return []
-    charts = []
-    for leaf in model.leaves:
-        observed = as_numbers(data.get(leaf.name))
-        if observed is None or observed.ndim != 1 or isinstance(leaf, Categorical):
-            continue
-        try:
-            own = posterior.residuals(data, leaf.name)
-            mean, scaled = own.prediction.mean, own.standardised
-        except CaviarError:
-            # its prediction has no closed form
-            continue
-        if np.shape(mean) == np.shape(scaled) == observed.shape:
-            charts += _chart(leaf, np.asarray(mean), np.asarray(scaled))
-    return charts
-
-
-def _chart(leaf: Variable, mean: Any, scaled: Any) -> list[dict[str, Any]]:
+def _chart(leaf: Variable, residuals: Residuals) -> list[dict[str, Any]]:
+    """Return a chart of the residuals of numbers, counts, or outcomes 0 and 1; none of few."""
+    mean, scaled = residuals.prediction.mean, residuals.standardised
     shown = np.isfinite(mean) & np.isfinite(scaled)
     mean, scaled = mean[shown], scaled[shown]
     groups = means_of_neighbours(mean, scaled, min(_MOST_GROUPS, len(scaled) // _FEWEST_IN_A_GROUP))
