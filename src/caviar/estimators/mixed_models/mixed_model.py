@@ -20,6 +20,7 @@ from .._arguments import as_generator, require_choice, require_number
 from .._declared import estimator
 from .._evidence import HasEvidence
 from .._fitted import Fitted, keep
+from .._lazy_rows import mean_of_rows
 from .._saveable import UNFINISHED
 from .columns import Rows
 from .design import COMMON, Encoding
@@ -465,7 +466,7 @@ class MixedModel(HasEvidence):
         check_is_fitted(self)
         rows, weights = _weighing(X, sample_weight)
         values = self._family.values(rows, self._formula.response)
-        return float(np.average(self._predicted(rows).log_density(values), weights=weights))
+        return mean_of_rows(self._predicted(rows).log_density(values), weights)
 
 
 def _best_size(elbo: Callable[[float], float]) -> float:
