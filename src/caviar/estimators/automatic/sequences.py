@@ -17,6 +17,7 @@ from ...engine.ascent.schedules.swaps import Mixture
 from ...engine.ascent.schedules.weighed import weighed
 from ...fitting.model import Model
 from ...posterior.posterior import Posterior
+from .move import Patience
 from .problem import MoveInTime, Problem, factors_of, state_at
 from .proposals import in_units
 
@@ -43,7 +44,7 @@ class SequenceProblem(Problem):
     """
 
     # a split begins with rows by themselves, and time tells its states apart only slowly
-    patience: ClassVar[tuple[int, int]] = (10, 100)
+    patience: ClassVar[Patience] = Patience(least=10, ahead=100, slow=0.01)
     tries_anew: ClassVar[bool] = True
     settles_near: ClassVar[bool] = False
     label: str = "s"

@@ -18,7 +18,7 @@ from ...families._intervals import Intervals
 from ...names import Names
 from ...numerics.arguments import central_ends, require_whole
 from ...numerics.randomness import generator
-from ..pandas_tables import as_many, columns_of_figures, data_frame, fitting
+from ..pandas_tables import columns_of_figures, data_frame, fitting
 
 _MOST_LINES = 10
 """Rows that are printed."""
@@ -84,7 +84,7 @@ def _columns_of(name: str, own: Any, names: Sequence[str] | None) -> dict[str, A
 
 
 def _of_labels(name: str, places: Any, shares: Array, names: Sequence[str] | None) -> dict[str, Any]:
-    known = as_many(names, shares.shape[1])
+    known = fitting(names, shares.shape[1])
     labels = np.asarray(places) if known is None else np.array(known, dtype=object)[places]
     said = range(shares.shape[1]) if known is None else known
     return {name: labels, **{f"{name}_probability_{own}": shares[:, k] for k, own in enumerate(said)}}
@@ -365,7 +365,7 @@ class Prediction:
         """Return figures of each row by name."""
         if self.is_label:
             rows = self.mean.reshape(len(self.mean), -1)
-            said = as_many(self.names, rows.shape[1]) or [str(k) for k in range(rows.shape[1])]
+            said = fitting(self.names, rows.shape[1]) or [str(k) for k in range(rows.shape[1])]
             best = np.array(said, dtype=object)[rows.argmax(axis=1)]
             return {"label": best, **{f"probability_{own}": rows[:, k] for k, own in enumerate(said)}}
         figures = {"mean": self.mean, "sd": self.sd}
