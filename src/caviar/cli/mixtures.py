@@ -81,9 +81,6 @@ class GaussianMixtureOfFile(Saved):
             "corrected": None if is_likelihood else float(estimator.elbo_) + lgamma(n_components + 1),
         }
 
-    def judged(self, file: str | None, sql: str | None) -> dict[str, float]:
-        return {"held_out": float(self.fitted.score(self.data(file, sql)))}
-
     def predictions(
         self, file: str | None, sql: str | None, *, level: float | None, quiet: bool
     ) -> dict[str, Any]:
