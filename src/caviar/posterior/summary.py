@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from html import escape
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from .._tables import beside, html_table, text_table
+from .._tables import beside, html_of, text_table
 from ..families._marginals import Ends
 from .figures import figures_of
 from .pandas_tables import data_frame
@@ -122,9 +121,7 @@ class Summary:
 
     def _repr_html_(self) -> str:
         """Return the table, every name escaped."""
-        heading = f"<p>{'<br>'.join(map(escape, self._heading()))}</p>"
-        remarks = [f"<p>{escape(remark)}</p>" for remark in self._remarks]
-        return "\n".join([heading, html_table(list(self._cells())), *remarks])
+        return html_of("\n".join(self._heading()), list(self._cells()), self._remarks)
 
 
 def summary_of(

@@ -11,6 +11,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from ..._errors import DataError, ParameterError
+from ..._tables import html_of
 from ...data.frames import refuse_other_rows
 from ...engine.binding.values import as_weights
 from ...posterior.pandas_tables import data_frame
@@ -449,7 +450,7 @@ class MixedModel(HasEvidence):
 
     def _repr_html_(self) -> str:
         """Return the summary, for a notebook; before a fit the call."""
-        return self.summary()._repr_html_() if self.__sklearn_is_fitted__() else f"<p>{self!r}</p>"
+        return self.summary()._repr_html_() if self.__sklearn_is_fitted__() else html_of(repr(self))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log predictive density of the response of new rows, in nats per row.

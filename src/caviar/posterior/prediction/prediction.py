@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..._errors import ModelError, ParameterError
-from ..._tables import html_table, text_table
+from ..._tables import html_of, text_table
 from ..._typing import Array
 from ...families import Categorical, ChainMixture, ExponentialFamily, ForecastMarkovChain, MarkovChain
 from ...families._by_moments import REALS, ByMoments
@@ -425,7 +425,7 @@ class Prediction:
         """Return the first rows as a table, for a notebook."""
         if self.mean.ndim == 0 or self.mean.ndim > 2:
             return f"<pre>{escape(repr(self))}</pre>"
-        return html_table(list(self._cells())) + (f"<p>{escape(self.remark)}</p>" if self.remark else "")
+        return html_of("", list(self._cells()), [self.remark])
 
 
 def _figure(value: Any) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from ..._errors import DataError, ModelError
-from ..._tables import html_table
+from ..._tables import html_of
 from ..._typing import Array
 from ...lazy.rows import as_floats
 from ...names import Placed
@@ -87,8 +86,8 @@ class Residuals:
                 label = f"{rows[row]}, {name}" if name else str(rows[row])
                 cells.append((label, *(f"{own[row, place]:.4g}" for own in flat)))
         left = n_rows - _MOST_LINES
-        more = f"<p>and {left:,} more {'row' if left == 1 else 'rows'}</p>" if left > 0 else ""
-        return f"<p>{escape(repr(self))}</p>{html_table(cells)}{more}"
+        more = [f"and {left:,} more {'row' if left == 1 else 'rows'}"] if left > 0 else []
+        return html_of(repr(self), cells, more)
 
     def __repr__(self) -> str:
         scaled = self.standardised[np.isfinite(self.standardised)]
