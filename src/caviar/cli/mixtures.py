@@ -17,7 +17,7 @@ from .results import columns_table, finite, in_digits, objective_document, print
 from .saved import LEVEL, Saved
 from .speaking import counted, plain, say, standard_error
 from .stated import columns_of_prediction, posterior_document
-from .tables import absent_columns, read_for, rows_for_prediction, with_empty
+from .tables import absent_columns, read_for, with_empty
 from .wording import in_options
 
 _MOST_LINES = 200
@@ -85,7 +85,7 @@ class GaussianMixtureOfFile(Saved):
         self, file: str | None, sql: str | None, *, level: float | None, quiet: bool
     ) -> dict[str, Any]:
         absent = absent_columns(self.fitted, file, sql)
-        rows = rows_for_prediction(self.fitted, self.path, file, with_empty(absent, sql))
+        rows = read_for(self.fitted, self.path, file, with_empty(absent, sql), may_be_large=True)
         return self._with_absent(self._of_rows(rows), rows, absent, level=level, quiet=quiet)
 
     def _with_absent(
