@@ -31,40 +31,40 @@ def text_table(rows: Sequence[Sequence[str]], left: Collection[int]) -> str:
     return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
-def html_table(rows: Sequence[Sequence[str]], bold: Collection[int] = ()) -> str:
-    """Return rows of cells as a table of HTML, every cell escaped; the rows by number in ``bold`` are bold.
+def html_of(
+    heading: str,
+    rows: Sequence[Sequence[str]] = (),
+    remarks: Collection[str] = (),
+    bold: Collection[int] = (),
+) -> str:
+    """Return what a notebook shows: a heading of one or several lines, a table, and remarks below it; all escaped.
+
+    The first row of the table has the headings of its columns; rows by number in ``bold`` are bold.
 
     Examples
     --------
-    >>> print(html_table([("a", "<b>"), ("1", "2")], bold={1}))
+    >>> print(html_of("k < 0.5", [("figure", "value"), ("k", "0.2"), ("a", "")], ["done"], bold={1}))
+    <p>k &lt; 0.5</p>
     <table>
-    <tr><th>a</th><th>&lt;b&gt;</th></tr>
-    <tr><td><b>1</b></td><td><b>2</b></td></tr>
+    <tr><th>figure</th><th>value</th></tr>
+    <tr><td><b>k</b></td><td><b>0.2</b></td></tr>
+    <tr><td>a</td><td></td></tr>
     </table>
+    <p>done</p>
     """
+    above = escape(heading).replace("\n", "<br>")
+    parts = [f"<p>{above}</p>" if heading else "", _html_table(rows, bold) if rows else ""]
+    return "\n".join([*filter(None, parts), *(f"<p>{escape(remark)}</p>" for remark in remarks if remark)])
+
+
+def _html_table(rows: Sequence[Sequence[str]], bold: Collection[int]) -> str:
+    """Return rows of cells as a table."""
     lines = ["<table>"]
     for number, row in enumerate(rows):
         tag = "td" if number else "th"
         cells = (f"<b>{escape(cell)}</b>" if cell and number in bold else escape(cell) for cell in row)
         lines.append("<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>")
     return "\n".join([*lines, "</table>"])
-
-
-def html_of(heading: str, rows: Sequence[Sequence[str]] = (), remarks: Collection[str] = ()) -> str:
-    """Return what a notebook shows: a line, a table whose first row has the headings, and lines below it; all escaped.
-
-    Examples
-    --------
-    >>> print(html_of("k < 0.5", [("figure", "value"), ("k", "0.2")], ["done"]))
-    <p>k &lt; 0.5</p>
-    <table>
-    <tr><th>figure</th><th>value</th></tr>
-    <tr><td>k</td><td>0.2</td></tr>
-    </table>
-    <p>done</p>
-    """
-    parts = [f"<p>{escape(heading)}</p>" if heading else "", html_table(rows) if rows else ""]
-    return "\n".join([*filter(None, parts), *(f"<p>{escape(remark)}</p>" for remark in remarks if remark)])
 
 
 def beside(value: float, size: float) -> str:

@@ -158,6 +158,7 @@ def test_a_sample_is_that_of_the_posterior(run, regression, hidden, folder, tmp_
         (["predict", "regression.caviar", "nope.npz", "-o", "-"], "there is no file nope.npz"),
         (["predict", "regression.caviar", "bad.npz", "-o", "-"], "bad.npz is not a NumPy file"),
         (["predict", "regression.caviar", "pickled.npz", "-o", "-"], "pickled.npz is not a NumPy file of numbers"),
+        (["predict", "regression.caviar", "alone.npz", "-o", "-"], "alone.npz contains one array without a name"),
         (["predict", "regression.caviar", "strange.npz", "-o", "-"], "none of those of the model: y, X"),
         (["report", "regression.caviar", "known.csv", "-o", "r.html"], "the data lack 'y', which the model observes"),
         (["report", "plan.caviar", "-o", "r.html"], "contains a model without a fit"),
@@ -170,6 +171,8 @@ def test_what_does_not_fit_the_model_is_refused(
     write_table(folder / "half.csv", {"X_0": X[:, 0]})
     write_table(folder / "y.csv", {"y": Y})
     (folder / "bad.npz").write_bytes(b"PK nothing")
+    with (folder / "alone.npz").open("wb") as file:
+        np.save(file, X)
     np.savez(folder / "pickled.npz", X=np.array([{"a": 1}], dtype=object), allow_pickle=True)
     np.savez(folder / "strange.npz", Z=X)
     regression.model.save(folder / "plan.caviar")

@@ -300,6 +300,18 @@ def test_sticky_transitions():
     assert np.diagonal(sticky.transition_).min() > np.diagonal(fitted("gaussian").transition_).max()
 
 
+@pytest.mark.parametrize("kind", ["string", "object", "category"])
+def test_missing_categories_of_pandas_are_missing(kind):
+    pandas = pytest.importorskip("pandas")
+    X = rows_of("categorical").astype(object)
+    X[5] = None
+    column = pandas.Series([pandas.NA if own is None else own for own in X[:, 0].tolist()], dtype=kind)
+    told = cv.HiddenMarkovModel(2, emission="categorical", random_state=0).fit(column.to_frame("c"))
+    same = cv.HiddenMarkovModel(2, emission="categorical", random_state=0).fit(X)
+    assert told.categories_ == same.categories_
+    assert told.elbo_ == same.elbo_
+
+
 @pytest.mark.parametrize("emission", EMISSIONS)
 def test_draws_have_the_density_that_is_scored(emission):
     model = fitted(emission)

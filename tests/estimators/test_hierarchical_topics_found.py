@@ -14,7 +14,7 @@ from scipy.special import gammaln
 import caviar as cv
 from caviar.engine.ascent.status import Status
 from caviar.estimators.automatic.pace import Pace
-from caviar.estimators.automatic.topics import _gains_of_merges, best_of_numbers, ended_beside
+from caviar.estimators.automatic.topics import PATIENCE, _gains_of_merges, best_of_numbers
 
 RNG = np.random.default_rng(4)
 WORDS = np.kron(np.eye(3), np.full((1, 4), 1 / 4))
@@ -192,7 +192,7 @@ def test_merges_are_judged_by_the_words_that_topics_have() -> None:
 
 
 def test_a_fit_ends_where_it_cannot_catch_up_or_adds_little() -> None:
-    until = ended_beside(aim=10.0, best=0.0, weight=2.0)
+    until = PATIENCE.until(aim=10.0, best=0.0, weight=2.0)
 
     def at(iteration: int, elbo: float, change: float) -> bool:
         return until(cast("Any", SimpleNamespace(iteration=iteration, elbo=elbo, change_per_row=change / 2)))

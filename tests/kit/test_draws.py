@@ -8,8 +8,9 @@ from random_models.at_large import drawn
 from scipy import stats
 
 import caviar as cv
+from caviar.posterior.simulation import one_by_one
 from caviar.testing import elbo_estimate
-from caviar.testing._draws import log_joints, one_of, stacked
+from caviar.testing._draws import log_joints, stacked
 
 # with labels, chains of states and of vectors, sparse effects, joint factors of mean and precision
 SEEDS = range(5000, 5040)
@@ -25,7 +26,7 @@ def test_densities_of_random_models(part: int):
         draws = [stated.simulate_all(seed + i, n_rows) for i in range(3)]
         values = {name: stacked([draw[name] for draw in draws]) for name in hidden}
         found = log_joints(stated.model.nodes, data, values, 3)
-        each = [stated.model.log_joint({**data, **one_of(values, i)}) for i in range(3)]
+        each = [stated.model.log_joint({**data, **own}) for own in one_by_one(values, 3)]
         np.testing.assert_allclose(found, each, rtol=1e-9)
 
 

@@ -10,9 +10,9 @@ import pytest
 
 import caviar as cv
 from caviar.families import JointLabels
-from caviar.posterior.simulation import _over_plates, conditional
+from caviar.posterior.simulation import _over_plates, conditional, one_by_one
 from caviar.testing import ElboEstimate, elbo_estimate, elbo_slopes
-from caviar.testing._draws import log_joints, one_of
+from caviar.testing._draws import log_joints
 from caviar.testing._elbo_estimate import conditional_on_labels, draws_of, row_axes, rows_to
 
 from .statement import Stated
@@ -98,7 +98,7 @@ def _estimate_of_observed(
     left_out = {**gaps, **unseen, **brought}
     counted = {name: ~gap for name, gap in left_out.items() if not variables[name].summed}
     log_q -= [
-        _unseen_log_q(posterior, local, one_of(values, i), {**unseen, **brought}) for i in range(n_draws)
+        _unseen_log_q(posterior, local, own, {**unseen, **brought}) for own in one_by_one(values, n_draws)
     ]
     values |= {name: rows_to(values[name], axis) for name, axis in row_axes(posterior, local).items()}
     parts_of = {
@@ -110,8 +110,8 @@ def _estimate_of_observed(
     values |= {name: np.where(gaps[name], own.sum(axis=-1), full[name]) for name, own in parts_of.items()}
     known = {name: value for name, value in full.items() if name not in parts_of}
     samples = log_joints(posterior.model.nodes, known, values, n_draws, counted) - log_q
-    for i in range(n_draws if unseen.keys() - counted.keys() else 0):
-        every = {**known, **one_of(values, i)}
+    for i, drawn in enumerate(one_by_one(values, n_draws if unseen.keys() - counted.keys() else 0)):
+        every = {**known, **drawn}
         for name in unseen.keys() - counted.keys():
             # of a chain the steps after the last observation of each sequence
             value, gap = every[name], unseen[name]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -181,29 +182,35 @@ def _of_file(path: Path, posterior: cv.Posterior) -> dict[str, Any]:
 
 def opened_arrays(path: Path) -> Mapping[str, Any]:
     """Return the arrays of a NumPy file, of which nothing can run."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise cv.DataError(f"{path} contains one array without a name; save arrays with numpy.savez")
-            return {name: file[name] for name in file.files}
-    except FileNotFoundError as error:
-        raise cv.DataError(f"there is no file {path}") from error
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise cv.DataError(
-            f"{path} is not a NumPy file of numbers and texts, as numpy.savez writes, or is damaged"
-        ) from error
+    with _unreadable_told(path, "a NumPy file of numbers and texts, as numpy.savez writes"):
+        file = np.load(path, allow_pickle=False)
+        if isinstance(file, np.lib.npyio.NpzFile):
+            with file:
+                return {name: file[name] for name in file.files}
+    raise cv.DataError(f"{path} contains one array without a name; save arrays with numpy.savez")
 
 
 def sparse_counts(path: str) -> Any:
     """Return counts of words, documents x words, that ``scipy.sparse.save_npz`` wrote."""
-    try:
+    with _unreadable_told(path, "a sparse matrix that scipy.sparse.save_npz wrote"):
         return load_npz(path)
+
+
+@contextmanager
+def _unreadable_told(path: str | Path, what: str) -> Iterator[None]:
+    """Say that a file is not there, or is not what it should be.
+
+    Raises
+    ------
+    DataError
+        If so.
+    """
+    try:
+        yield
     except FileNotFoundError as error:
         raise cv.DataError(f"there is no file {path}") from error
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise cv.DataError(
-            f"{path} is not a sparse matrix that scipy.sparse.save_npz wrote, or is damaged"
-        ) from error
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise cv.DataError(f"{path} is not {what}, or is damaged") from error
 
 
 def counts_for(lda: cv.LatentDirichletAllocation, model: Path, data: str | None, sql: str | None) -> Any:

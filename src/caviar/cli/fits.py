@@ -38,18 +38,19 @@ def fitted(
     searching = arguments.get("n_components") == "auto"
     if searching:
         arguments = {**arguments, **kind.automatic}
+    estimator = kind.build(**arguments)
     with (
         resumptions_told(quiet=quiet),
         gathered_warnings(),
         watching(
             standard_error(),
-            kind.objective,
+            estimator._objective_in_words,
             quiet=quiet,
             tol=arguments.get("tol", 1e-6),
             searching=searching,
         ) as callback,
     ):
-        return kind.build(**arguments, verbose=callback).fit(X, **more)
+        return estimator.set_params(verbose=callback).fit(X, **more)
 
 
 def origin_of(request: FitOptions) -> dict[str, Any]:

@@ -66,10 +66,6 @@ class Kind:
     ----------
     estimator
         Name of its class.
-    words
-        What it is called.
-    objective
-        What its fit raises.
     options
         The options of the command line that only some models have, and the argument that each sets.
     reading
@@ -83,8 +79,6 @@ class Kind:
     """
 
     estimator: str
-    words: str
-    objective: str
     options: dict[str, str]
     reading: tuple[str, ...] = ()
     defaults: dict[str, Any] = field(default_factory=lambda: {"n_components": 2, "tol": 1e-6})
@@ -100,34 +94,21 @@ class Kind:
 KINDS = {
     ModelName.BAYESIAN: Kind(
         "BayesianGaussianMixture",
-        "Bayesian mixture of Gaussians",
-        "ELBO",
         {"--covariance": "covariance_type", "--mean-precision": "mean_precision_family"},
     ),
-    ModelName.EM: Kind(
-        "GaussianMixture",
-        "maximum-likelihood mixture of Gaussians",
-        "log-likelihood",
-        {"--covariance": "covariance_type"},
-    ),
+    ModelName.EM: Kind("GaussianMixture", {"--covariance": "covariance_type"}),
     ModelName.KNOWN_VARIANCE: Kind(
         "KnownVarianceMixture",
-        "Bayesian mixture of Gaussians of known variance",
-        "ELBO",
         {"--variance": "variance", "--prior-variance": "prior_variance", "--prior-mean": "prior_mean"},
         one_column=True,
     ),
     ModelName.HMM: Kind(
         "HiddenMarkovModel",
-        "hidden Markov model",
-        "ELBO",
         {"--covariance": "covariance_type", "--emission": "emission", "--stickiness": "stickiness"},
         reading=("--sequence",),
     ),
     ModelName.TOPICS: Kind(
         "LatentDirichletAllocation",
-        "latent Dirichlet allocation",
-        "ELBO",
         {"--doc-topic-prior": "doc_topic_prior", "--topic-word-prior": "topic_word_prior"},
         reading=("--text", "--encoding", "--stop-words", "--min-documents", "--max-words", "--vocabulary"),
         defaults={"n_components": 10, "tol": 1e-2},
@@ -135,8 +116,6 @@ KINDS = {
     ),
     ModelName.MIXED: Kind(
         "MixedModel",
-        "mixed model",
-        "ELBO",
         {"--formula": "formula", "--family": "family", "--categories": "categories"},
         defaults={"tol": 1e-8},
     ),
@@ -173,10 +152,5 @@ def model_named(text: str) -> ModelName | str:
     return ModelName(text)
 
 
-MIXED = Kind("MixedMixture", "Bayesian mixture of mixed columns", "ELBO", {})
+MIXED = Kind("MixedMixture", {})
 """The mixture that ``--non-numeric categorical`` fits."""
-
-
-def kind_of(estimator: Any) -> Kind:
-    """Return the kind of a fitted mixture."""
-    return next(kind for kind in (*KINDS.values(), MIXED) if kind.estimator == type(estimator).__name__)

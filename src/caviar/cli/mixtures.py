@@ -13,12 +13,11 @@ import caviar as cv
 
 from .arrays import arrays_for, is_numpy_file
 from .checked import Checked, again, complete_of, some_of, told_of
-from .kinds import kind_of
 from .results import columns_table, finite, in_digits, objective_document, print_end
 from .saved import LEVEL, Saved
 from .speaking import counted, plain, say, standard_error
 from .stated import columns_of_prediction, posterior_document
-from .tables import absent_columns, read_for, rows_for_prediction, with_empty
+from .tables import absent_columns, read_for, with_empty
 from .wording import in_options
 
 _MOST_LINES = 200
@@ -40,11 +39,11 @@ class GaussianMixtureOfFile(Saved):
     def print(self, console: Console) -> None:
         """Print what a fitted mixture is: its components, heaviest first, its bound, and why the fit ended."""
         estimator = self.fitted
-        kind, about = kind_of(estimator), self.about
+        about = self.about
         rows = f", {counted(about['rows'], 'row')}" if isinstance(about.get("rows"), int) else ""
         structure = getattr(estimator, "covariance_type", "full")
         shape = "" if structure == "full" else f" with {structure} covariances"
-        say(console, f"{kind.words}{shape}, {counted(len(estimator.weights_), 'component')}{rows}", "bold")
+        say(console, f"{self.kind}{shape}, {counted(len(estimator.weights_), 'component')}{rows}", "bold")
         missing = about.get("missing_entries")
         if missing:
             say(
@@ -57,7 +56,7 @@ class GaussianMixtureOfFile(Saved):
         print_end(
             console,
             estimator.posterior_,
-            objective=kind.objective,
+            objective=estimator._objective_in_words,
             value=estimator.elbo_,
             n_iter=estimator.n_iter_,
         )
@@ -68,7 +67,7 @@ class GaussianMixtureOfFile(Saved):
 
     @property
     def kind(self) -> str:
-        return kind_of(self.fitted).words
+        return self.fitted._kind_in_words
 
     def facts(self) -> dict[str, Any]:
         estimator, n_components = self.fitted, len(self.fitted.weights_)
@@ -76,20 +75,17 @@ class GaussianMixtureOfFile(Saved):
         is_likelihood = isinstance(estimator, cv.GaussianMixture)
         return {
             **super().facts(),
-            "objective": kind_of(estimator).objective,
+            "objective": estimator._objective_in_words,
             "n_components": n_components,
             "covariance_type": getattr(estimator, "covariance_type", None),
             "corrected": None if is_likelihood else float(estimator.elbo_) + lgamma(n_components + 1),
         }
 
-    def judged(self, file: str | None, sql: str | None) -> dict[str, float]:
-        return {"held_out": float(self.fitted.score(self.data(file, sql)))}
-
     def predictions(
         self, file: str | None, sql: str | None, *, level: float | None, quiet: bool
     ) -> dict[str, Any]:
         absent = absent_columns(self.fitted, file, sql)
-        rows = rows_for_prediction(self.fitted, self.path, file, with_empty(absent, sql))
+        rows = read_for(self.fitted, self.path, file, with_empty(absent, sql), may_be_large=True)
         return self._with_absent(self._of_rows(rows), rows, absent, level=level, quiet=quiet)
 
     def _with_absent(

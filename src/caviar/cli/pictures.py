@@ -12,6 +12,7 @@ import numpy as np
 
 import caviar as cv
 from caviar._extras import install_command
+from caviar.estimators._components import told_by
 
 try:
     from matplotlib import pyplot, rc_context
@@ -81,7 +82,7 @@ def draw_profiles(mixture: cv.MixedMixture, path: Path) -> None:
     components = sorted(cv.report.component_table(mixture), key=lambda row: -row.weight.value)
     components = components[:_MOST_COMPONENTS]
     names = cv.report.column_names(mixture)
-    shown = telling_columns(components)[:_MOST_PANELS]
+    shown = sorted(range(len(names)), key=lambda place: -told_by(components, place))[:_MOST_PANELS]
     across = min(len(shown), _PANELS_A_ROW)
     down = math.ceil(len(shown) / across)
     with rc_context(fname=_STYLE):
@@ -111,33 +112,6 @@ def _profiles(components: Any, shown: list[int], names: Any, shape: tuple[int, i
     for panel in panels[len(shown) :]:
         panel.set_visible(False)
     return figure
-
-
-def telling_columns(components: Any) -> list[int]:
-    """Return the places of columns, the one first that tells most of the component of a row.
-
-    Of a number it is the share of its variance that lies between components; of a category, the share of the
-    uncertainty (entropy) of its values that knowing the component takes away.
-    """
-    weights = np.array([row.weight.value for row in components])
-    weights = weights / weights.sum()
-    told = [_told_by(weights, components, column) for column in range(len(components[0].mean))]
-    return np.argsort(-np.array(told), kind="stable").tolist()
-
-
-def _told_by(weights: Any, components: Any, column: int) -> float:
-    if components[0].probabilities and components[0].probabilities[column]:
-        shares = np.array([[own.value for own in row.probabilities[column].values()] for row in components])
-        whole = _entropy(weights @ shares)
-        return 1.0 - float(weights @ _entropy(shares)) / float(whole) if whole > 0 else 0.0
-    means = np.array([row.mean[column].value for row in components])
-    within = weights @ np.square([row.standard_deviation[column] for row in components])
-    between = weights @ np.square(means - weights @ means)
-    return float(between / (between + within)) if between > 0 else 0.0
-
-
-def _entropy(shares: Any) -> Any:
-    return -np.sum(shares * np.log(np.maximum(shares, np.finfo(float).tiny)), axis=-1)
 
 
 def _draw_means(panel: Any, components: Any, column: int) -> None:

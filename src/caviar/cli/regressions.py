@@ -58,9 +58,6 @@ class RegressionOfFile(Saved):
     def explained(self) -> list[str]:
         return [self._response]
 
-    def judged(self, file: str | None, sql: str | None) -> dict[str, float]:
-        return {"held_out": float(self.fitted.score(self.data(file, sql)))}
-
     def predictions(
         self, file: str | None, sql: str | None, *, level: float | None, quiet: bool
     ) -> dict[str, Any]:

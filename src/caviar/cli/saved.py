@@ -84,7 +84,6 @@ class Saved(ABC):
         """Return the columns of which it has a density; none where they are not known."""
         return list(self.about.get("columns") or ())
 
-    @abstractmethod
     def judged(self, file: str | None, sql: str | None) -> dict[str, float]:
         """Return what data say of it, by name: ``held_out``, the mean log density of rows in nats, or a perplexity.
 
@@ -93,6 +92,7 @@ class Saved(ABC):
         CaviarError
             If it has none in closed form.
         """
+        return {"held_out": float(self.fitted.score(self.data(file, sql)))}
 
     def draws(self, data: str | None, n: int | None, seed: int, *, with_component: bool) -> dict[str, Any]:
         """Return new rows: columns by name, with their components only where rows have such."""

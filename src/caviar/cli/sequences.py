@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console
 
 import caviar as cv
-from caviar.data.table_files import identifier
+from caviar.data.table_files import identifier, table_of
 from caviar.files.naming import listed
 
 from .checked import Checked, again, as_fitted, complete_of, stretches_of, told_of
@@ -100,8 +100,7 @@ def sequences_of(
 
 def _as_read(data: str | None, sql: str | None, column: str) -> Any:
     """Return the values of a column, texts or numbers; None where one is missing."""
-    table = "data" if sql is None else f"({sql.strip().rstrip(';')})"
-    only = f"SELECT {identifier(column)} FROM {table}"
+    only = f"SELECT {identifier(column)} FROM {table_of(sql)}"
     found = cv.data.numeric_query(data, "categorical", sql=only)
     codes = cv.data.read_table(data, columns=[column], sql=found.sql, missing_ok=True).values[:, 0]
     words = found.categories.get(column)

@@ -10,6 +10,7 @@ from rich.console import Console
 
 import caviar as cv
 from caviar.densities import ConditionalPrediction
+from caviar.posterior.simulation import one_by_one
 
 from .arrays import arrays_for, categories_of, columns_of, wanted_arrays
 from .checked import Checked, as_fitted, rows_of_arrays
@@ -159,15 +160,8 @@ def _log_densities(posterior: cv.Posterior, data: Any) -> Any:
     try:
         return posterior.log_predictive(data)
     except cv.ModelError:
-        drawn = posterior.sample(_DRAWS, seed=0)
-        given = [
-            {
-                name: tuple(part[i] for part in own) if isinstance(own, tuple) else own[i]
-                for name, own in drawn.items()
-            }
-            for i in range(_DRAWS)
-        ]
-        found = np.stack([posterior.log_predictive(data, given=values) for values in given])
+        drawn = one_by_one(posterior.sample(_DRAWS, seed=0), _DRAWS)
+        found = np.stack([posterior.log_predictive(data, given=values) for values in drawn])
         return np.logaddexp.reduce(found) - np.log(_DRAWS)
 
 

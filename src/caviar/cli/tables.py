@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import caviar as cv
-from caviar.data.table_files import identifier
+from caviar.data.table_files import identifier, table_of
 from caviar.files.naming import listed
 
 from .files import require_writable
@@ -63,48 +63,44 @@ def has_names(estimator: Any) -> bool:
     )
 
 
-def read_for(estimator: Any, model: object, data: str | None, sql: str | None) -> Any:
+def read_for(
+    estimator: Any, model: object, data: str | None, sql: str | None, *, may_be_large: bool = False
+) -> Any:
     """Return the table of the columns that a model was fitted to.
 
-    Raises
-    ------
-    DataError
-        If they are not there.
-    """
-    names = list(cv.report.column_names(estimator))
-    columns, sql = same_numbers(getattr(estimator, "about_", {}), names, sql)
-    table = cv.data.read_table(
-        data, columns=columns if has_names(estimator) else None, sql=sql, missing_ok=True
-    )
-    _require_columns(names, table.columns, model)
-    return table
-
-
-def _require_columns(names: Sequence[str], there: Sequence[str], model: object) -> None:
-    """Refuse a table with another number of columns than a model was fitted to."""
-    if len(there) != len(names):
-        raise cv.DataError(
-            f"{model} was fitted to {len(names)} columns without names; the data have {len(there)}: "
-            f"{listed(there)}. Choose by --sql 'SELECT ... FROM data'"
-        )
-
-
-def rows_for_prediction(estimator: Any, model: object, data: str | None, sql: str | None) -> Any:
-    """Return the table of the columns that a model was fitted to; read in blocks where the files are large.
+    Parameters
+    ----------
+    estimator
+        The model.
+    model
+        Its file.
+    data, sql
+        The table.
+    may_be_large
+        Whether the rows of large files may be read in blocks.
 
     Raises
     ------
     DataError
         If the columns are not there.
     """
-    if data is None or not is_large(data):
-        return read_for(estimator, model, data, sql)
     names = list(cv.report.column_names(estimator))
     columns, sql = same_numbers(getattr(estimator, "about_", {}), names, sql)
-    table = cv.scan(data, columns=columns if has_names(estimator) else None, sql=sql)
-    _require_columns(names, table.columns, model)
+    wanted = columns if has_names(estimator) else None
+    in_blocks = may_be_large and data is not None and is_large(data)
+    table: Any = (
+        cv.scan(data, columns=wanted, sql=sql)
+        if in_blocks
+        else cv.data.read_table(data, columns=wanted, sql=sql, missing_ok=True)
+    )
+    there = table.columns
+    if len(there) != len(names):
+        raise cv.DataError(
+            f"{model} was fitted to {len(names)} columns without names; the data have {len(there)}: "
+            f"{listed(there)}. Choose by --sql 'SELECT ... FROM data'"
+        )
     # a model saved by an earlier version has the names apart
-    return table if hasattr(estimator, "feature_names_in_") else table.rows()
+    return table.rows() if in_blocks and not hasattr(estimator, "feature_names_in_") else table
 
 
 def absent_columns(estimator: Any, data: str | None, sql: str | None) -> list[str]:
@@ -134,8 +130,7 @@ def with_empty(columns: Sequence[str], sql: str | None) -> str | None:
     """Return the query that adds columns without an entry to a table, or to the result of a query."""
     if not columns:
         return sql
-    source = "data" if sql is None else f"({sql.strip().rstrip(';')})"
-    return f"SELECT *, {', '.join(f'NULL::DOUBLE AS {identifier(name)}' for name in columns)} FROM {source}"
+    return f"SELECT *, {', '.join(f'NULL::DOUBLE AS {identifier(name)}' for name in columns)} FROM {table_of(sql)}"
 
 
 def kept_columns(file: str | None, sql: str | None, names: Sequence[str]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,7 @@ def text_labels(value: Any, name: str) -> TextLabels | None:
             if places == list(range(len(places))):
                 return None
         values = _as_objects(value)
-        texts = np.array([None if _is_absent(own) else str(own) for own in values.flat], dtype=object)
+        texts = np.array([None if is_absent(own) else str(own) for own in values.flat], dtype=object)
         order = tuple(map(str, categories))
         return TextLabels(texts.reshape(values.shape), order, is_ordered=are_ordered(value))
     values = _as_objects(value)
@@ -107,7 +108,7 @@ def text_labels(value: Any, name: str) -> TextLabels | None:
     for where, own in enumerate(values.flat):
         if isinstance(own, str):
             texts.flat[where] = str(own)
-        elif not _is_absent(own):
+        elif not is_absent(own):
             raise DataError(
                 f"the labels of '{name}' mix texts and other values: row {_row_of(values, where)} has {own!r}, a "
                 f"{type(own).__name__}. Make all of them texts (.astype(str)), or all of them numbers"
@@ -135,7 +136,7 @@ def whole_texts(value: Any) -> TextLabels | None:
     """Return whole numbers as texts; None for anything else."""
     array = np.asarray(value)
     if array.dtype.kind == "O":
-        array = np.array([np.nan if _is_absent(own) else own for own in array.flat], dtype=object).reshape(
+        array = np.array([np.nan if is_absent(own) else own for own in array.flat], dtype=object).reshape(
             array.shape
         )
         try:
@@ -204,8 +205,10 @@ def _as_objects(value: Any) -> AnyArray:
     return array.astype(object) if array.dtype.kind in "UT" else array
 
 
-def _is_absent(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and value != value) or (type(value).__name__ in _ABSENT)
+def is_absent(value: Any) -> bool:
+    """Whether an entry is missing: None, NaN, NA, NaT."""
+    is_nan = isinstance(value, float | np.floating | Decimal) and value != value
+    return value is None or is_nan or type(value).__name__ in _ABSENT
 
 
 def _row_of(values: AnyArray, where: int) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from .._errors import DataError, ParameterError
 from ..files.naming import listed, named
 from .other_notations import notation_message, unread_texts
-from .table_files import find_files, identifier, literal
+from .table_files import find_files, identifier, literal, table_of
 from .table_numbers import NUMERIC, chosen, reads_as_numbers
 from .tables import connected, relation_of
 
@@ -140,7 +140,7 @@ def indicator_query(
                 f"WHEN {literal(other)} THEN {float(other == category)}::DOUBLE" for other in categories[name]
             )
             parts.append(f"CASE {_as_text(name)} {known} END AS {identifier(new)}")
-    return f"SELECT {', '.join(parts)} FROM {_table_of(sql)}"
+    return f"SELECT {', '.join(parts)} FROM {table_of(sql)}"
 
 
 def category_query(
@@ -171,7 +171,7 @@ def category_query(
         )
         case = f"CASE {_as_text(name)} {' '.join(places)} END AS {identifier(name)}"
         parts.append(case if name in categories else identifier(name))
-    return f"SELECT {', '.join(parts)} FROM {_table_of(sql)}"
+    return f"SELECT {', '.join(parts)} FROM {table_of(sql)}"
 
 
 def unknown_values(
@@ -204,10 +204,6 @@ def unknown_values(
             if rows:
                 found[name] = ([value for value, _ in rows[:_MOST_TOLD]], sum(number for _, number in rows))
     return found
-
-
-def _table_of(sql: str | None) -> str:
-    return "data" if sql is None else f"({sql.strip().rstrip(';')})"
 
 
 def _as_text(name: str) -> str:

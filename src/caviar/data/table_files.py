@@ -28,6 +28,11 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def table_of(sql: str | None) -> str:
+    """Return what a query selects from: the table, or the result of another query."""
+    return "data" if sql is None else f"({sql.strip().rstrip(';')})"
+
+
 def as_number(name: str, kind: str, type_name: str = "DOUBLE") -> str:
     """Return the expression of SQL for the numbers of a column of a kind; null where a value is missing.
 

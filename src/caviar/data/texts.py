@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 
 from .._errors import DataError, ParameterError
 from ..files.naming import listed, named
+from ..numerics.arguments import require_whole
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _SUFFIX = ".txt"
@@ -196,9 +197,9 @@ def count_words(
     if isinstance(texts, str):
         raise ParameterError("texts must be several documents, such as a list; got one text")
     stopped = _stopped(stop_words)
-    _require_whole("min_documents", min_documents)
+    require_whole("min_documents", min_documents, 1)
     if max_words is not None:
-        _require_whole("max_words, if it is not None,", max_words)
+        require_whole("max_words, if it is not None,", max_words, 1)
     tokenizer = _words if tokenizer is None else tokenizer
     if vocabulary is None:
         return _chosen(*_counted(texts, tokenizer), stopped, min_documents, max_words)
@@ -215,11 +216,6 @@ def _stopped(stop_words: Iterable[str]) -> frozenset[str]:
     if stop_words != "english":
         raise ParameterError(f"stop_words must be 'english', or a list of words; got {stop_words!r}")
     return ENGLISH
-
-
-def _require_whole(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ParameterError(f"{name} must be a whole number of at least 1; got {value!r}")
 
 
 def _counted(

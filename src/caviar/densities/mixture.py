@@ -12,14 +12,13 @@ from numpy.typing import ArrayLike
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
+from ..numerics.arguments import require_share, require_whole
 from ..numerics.randomness import generator
-from ..numerics.shares import require_share
 from . import imputation, outliers
 from .columns import Columns, column_numbers, given_values, others
 from .conditioning import Conditionable
 from .evaluation import each_log_densities, log_densities, shares
 from .outliers import OutlierThreshold
-from .parameters import require_whole
 from .prediction import ConditionalPrediction, predicted
 from .quantiles import Univariate
 from .rows import as_rows

@@ -10,10 +10,9 @@ import numpy as np
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
-from ..numerics.shares import require_share
+from ..numerics.arguments import require_share, require_whole
 from .conditioning import Conditionable
 from .evaluation import log_densities
-from .parameters import require_whole
 from .rows import patterns
 
 _FEWEST_ALARMS = 10

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -177,16 +175,3 @@ def whitening_of(name: str, value: ArrayLike, n_components: int, n_features: int
             f"{name} must be positive definite: all eigenvalues positive; {name}[{k}] is not: {array[k]}"
         )
     return whitening_of_shapes(correlations) / roots[:, None, :]
-
-
-def require_whole(name: str, value: Any, at_least: int) -> int:
-    """Return a whole number that is large enough.
-
-    Raises
-    ------
-    ParameterError
-        If it is anything else.
-    """
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < at_least:
-        raise ParameterError(f"{name} must be a whole number of at least {at_least}; got {value!r}")
-    return int(value)

@@ -14,14 +14,6 @@ from .._typing import Array
 from ..numerics.linalg import is_symmetric, symmetric_part
 
 
-def require_whole(name: str, value: Any, at_least: int | None) -> None:
-    """Raise ParameterError unless an argument is a whole number, and large enough if there is a smallest one."""
-    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not is_whole or (at_least is not None and value < at_least):
-        bound = "" if at_least is None else f" of at least {at_least}"
-        raise ParameterError(f"{name} must be a whole number{bound}; got {value!r}")
-
-
 def require_number(name: str, value: Any, above: float | None = None) -> None:
     """Raise ParameterError unless an argument is a finite number, not negative, or above a bound if one is given."""
     is_number = isinstance(value, Real) and math.isfinite(value)

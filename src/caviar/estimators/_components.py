@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,6 +98,26 @@ def telling_columns(estimator: Any, most: int) -> list[int]:
     within = weights @ np.diagonal(covariances_of(estimator), axis1=1, axis2=2)
     telling = np.divide(between, within, out=np.zeros_like(between), where=within > 0)
     return sorted(np.argsort(-telling, kind="stable")[:most].tolist())
+
+
+def told_by(components: Sequence[Component], column: int) -> float:
+    """Return how far components differ in a column, from 0 to 1: the share of its variation that they explain.
+
+    The variation of a category is that of the indicators of its values.
+    """
+    weights = np.array([own.weight.value for own in components])
+    weights = weights / weights.sum()
+    shares = [told for own in components if own.probabilities and (told := own.probabilities[column])]
+    if shares:
+        means = np.array([[share.value for share in own.values()] for own in shares])
+        variances = means * (1.0 - means)
+    else:
+        # a column of numbers has both
+        means = np.array([[own.mean[column].value] for own in components])  # type: ignore[union-attr]
+        variances = np.square([[own.standard_deviation[column]] for own in components])  # type: ignore[arg-type]
+    between = float((weights @ np.square(means - weights @ means)).sum())
+    total = between + float((weights @ variances).sum())
+    return between / total if total > 0 else 0.0
 
 
 def covariances_of(estimator: Any) -> Array:

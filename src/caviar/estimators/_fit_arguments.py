@@ -11,8 +11,9 @@ from sklearn.base import BaseEstimator
 from .._errors import ParameterError
 from .._words_of_others import estimator_advice
 from ..engine.ascent.driver import Progress
+from ..numerics.arguments import require_whole
 from ..posterior.uncertainty.known import KINDS
-from ._arguments import require_choice, require_number, require_whole
+from ._arguments import require_choice, require_number
 from ._declared import estimator
 
 

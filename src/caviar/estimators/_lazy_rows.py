@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from .._errors import DataError
-from .._typing import AnyArray
+from .._typing import AnyArray, Array
 from ..data import as_rows, column_names
 from ..engine.binding.values import as_weights
 from ..lazy.block_map import map_blocks
@@ -102,6 +102,14 @@ def checked_weights(sample_weight: Any, X: Any) -> Any:
     # rows that need no memory in place of those of X
     rows = np.broadcast_to(0.0, (len(X), 1)) if isinstance(X, LazyRows) else X
     return _check_sample_weight(weights, rows, dtype=np.float64, ensure_non_negative=True)
+
+
+def mean_of_rows(densities: Array, weights: Array | None) -> float:
+    """Return the mean log density of rows; one without weight counts nothing, however improbable it is."""
+    if weights is None:
+        return float(densities.mean())
+    counts = weights > 0
+    return float(np.average(densities[counts], weights=weights[counts]))
 
 
 def is_all_missing(X: Any) -> bool:

@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing
 
 from .._errors import CaviarWarning, DataError, ParameterError
 from .._typing import AnyArray, Array
+from ..data.labels import is_absent
 from ..data.lost_digits import refuse_lost_digits
 from ..data.non_numeric import MOST_CATEGORIES, too_many_values
 from ..data.row_numbers import numbers_rows, remark
@@ -216,23 +217,18 @@ def _is_of_words(table: RawTable, column: int) -> bool:
         return True
     if not _is_of_objects(table.values):
         return False
-    return not all(_is_missing(entry) or _is_number(entry) for entry in table.entries(column))
+    return not all(is_absent(entry) or _is_number(entry) for entry in table.entries(column))
 
 
 def _is_number(entry: Any) -> bool:
     return isinstance(entry, Real) and not isinstance(entry, bool | np.bool_)
 
 
-def _is_missing(entry: Any) -> bool:
-    """Whether an entry is missing: None, NaN, NA, NaT."""
-    return entry is None or type(entry).__name__ in ("NAType", "NaTType") or bool(entry != entry)
-
-
 def _values_of(table: RawTable, column: int, name: str) -> tuple[Value, ...]:
     """Return the values of a column of categories in their order."""
     if column in table.categories:
         return tuple(table.categories[column])
-    found = {_checked(entry, name) for entry in set(_hashable(table, column, name)) if not _is_missing(entry)}
+    found = {_checked(entry, name) for entry in set(_hashable(table, column, name)) if not is_absent(entry)}
     if not found:
         raise DataError(f"column {name!r} has no value; drop it")
     return tuple(sorted(found, key=lambda value: (isinstance(value, str), value)))
@@ -266,7 +262,7 @@ def _places(table: RawTable, column: int, name: str, values: Sequence[Value]) ->
         codes = np.asarray(table.values[:, column], dtype=np.float64)
         return own[np.where(np.isnan(codes), len(own) - 1, codes).astype(np.intp)]
     entries = table.entries(column)
-    unknown = [entry for entry in entries if not _is_missing(entry) and entry not in places]
+    unknown = [entry for entry in entries if not is_absent(entry) and entry not in places]
     if unknown:
         told = listed(sorted({str(_checked(entry, name)) for entry in unknown})[:5])
         rows = f"{len(unknown):,} row{'s' * (len(unknown) != 1)}"
@@ -276,7 +272,7 @@ def _places(table: RawTable, column: int, name: str, values: Sequence[Value]) ->
             CaviarWarning,
             stacklevel=2,
         )
-    return np.array([np.nan if _is_missing(entry) else places.get(entry, np.nan) for entry in entries])
+    return np.array([np.nan if is_absent(entry) else places.get(entry, np.nan) for entry in entries])
 
 
 def _as_numbers(table: RawTable, column: int, name: str) -> Array:
@@ -289,11 +285,11 @@ def _as_numbers(table: RawTable, column: int, name: str) -> Array:
     """
     entries = table.entries(column)
     for row, entry in enumerate(entries):
-        if not _is_missing(entry) and not isinstance(entry, Real):
+        if not is_absent(entry) and not isinstance(entry, Real):
             raise TypeError(
                 f"an argument must be a string or a number, in column {name!r} a number; row {row} has {entry!r:.60}"
             )
-    found = np.array([np.nan if _is_missing(entry) else float(entry) for entry in entries])
+    found = np.array([np.nan if is_absent(entry) else float(entry) for entry in entries])
     if np.isinf(found).any():
         raise DataError(
             f"column {name!r} has an infinity in row {int(np.argmax(np.isinf(found)))}; drop such rows"

@@ -23,16 +23,17 @@ from ..engine.ascent.status import Status
 from ..fitting.model import Model
 from ..lazy.block_map import map_blocks
 from ..names import with_columns
+from ..numerics.arguments import require_whole
 from ..numerics.cached import cached_property
 from ..posterior.posterior import Posterior
 from ..posterior.uncertainty.pending import ASKED
-from ._arguments import as_generator, require_whole
+from ._arguments import as_generator
 from ._checkpointing import Checkpointing, NextFit
 from ._components import Component
 from ._declared import estimator
 from ._fitted import Fitted, keep
 from ._given_tables import quiet, require_table, validated, words_told
-from ._lazy_rows import checked_rows, checked_weights, filled, lazy_rows, row_blocks
+from ._lazy_rows import checked_rows, checked_weights, filled, lazy_rows, mean_of_rows, row_blocks
 from ._saveable import UNFINISHED, Saveable
 from ._uncertainty import known_sds, weight_sds
 
@@ -503,12 +504,9 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             weights are 1.
         """
         densities = self.score_samples(X)
-        if sample_weight is None:
-            return float(densities.mean())
-        weights = checked_weights(sample_weight, densities)
-        counts = weights > 0
-        # a row without weight counts nothing, however improbable it is
-        return float(np.average(densities[counts], weights=weights[counts]))
+        return mean_of_rows(
+            densities, None if sample_weight is None else checked_weights(sample_weight, densities)
+        )
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, AnyArray]:
         """Return independent new rows, shape (n, D), and their components, shape (n,).

@@ -14,9 +14,9 @@ from .._errors import ParameterError
 from .._typing import AnyArray, Array
 from ..densities import ConditionalPrediction, MixtureDensity, OutlierThreshold
 from ..lazy.rows import in_memory
-from ..numerics.shares import central_ends
+from ..numerics.arguments import central_ends, require_whole
 from ..posterior.posterior import Posterior
-from ._arguments import as_generator, require_whole
+from ._arguments import as_generator
 from ._components import Component, components_of_gaussians
 from ._fitted import Fitted
 from ._mixture import REMEDY, MixtureEstimator
@@ -62,10 +62,27 @@ class CredibleIntervals:
     covariances: Array
 
 
-class PredictiveMethods(MixtureEstimator):
-    """Methods of a fitted mixture of Gaussians that use its predictive density and its posterior."""
+class GaussianComponents(MixtureEstimator):
+    """What all fitted mixtures of Gaussians say of their components."""
 
     means_: ClassVar[Any] = Fitted(REMEDY)
+
+    def _components(self, level: float) -> list[Component]:
+        return components_of_gaussians(self, level)
+
+    @property
+    def means_sd_(self) -> Array:
+        """Standard deviations of ``means_``, in the same shape, as ``posterior_`` shows them; 0 for known means.
+
+        If the means are point estimates, these are standard errors and need ``uncertainty="linear_response"``.
+        """
+        check_is_fitted(self)
+        return known_sds(mean_sds(self), "means").reshape(self.means_.shape)
+
+
+class PredictiveMethods(GaussianComponents):
+    """Methods of a fitted mixture of Gaussians that use its predictive density and its posterior."""
+
     covariances_: ClassVar[Any] = Fitted(REMEDY)
 
     @property
@@ -76,9 +93,6 @@ class PredictiveMethods(MixtureEstimator):
     @abstractmethod
     def _factors(self, posterior: Posterior) -> Mapping[str, Any]:
         """Return the factors of the parameters."""
-
-    def _components(self, level: float) -> list[Component]:
-        return components_of_gaussians(self, level)
 
     def _width(self) -> int:
         return self.means_.shape[1]
@@ -91,15 +105,6 @@ class PredictiveMethods(MixtureEstimator):
         if names is None:
             return self._predictive
         return replace(self._predictive, feature_names=tuple(map(str, names)))
-
-    @property
-    def means_sd_(self) -> Array:
-        """Standard deviations of ``means_``, in the same shape, as ``posterior_`` shows them; 0 for known means.
-
-        If the means are point estimates, these are standard errors and need ``uncertainty="linear_response"``.
-        """
-        check_is_fitted(self)
-        return known_sds(mean_sds(self), "means").reshape(self.means_.shape)
 
     def marginal(self, columns: Any) -> MixtureDensity:
         """Return the marginal predictive density of some columns, by number or name, as a mixture.

@@ -8,7 +8,8 @@ from .._errors import ParameterError
 from ..engine.ascent.schedule import StatedSchedule
 from ..engine.ascent.schedules.stochastic import Stochastic
 from ..engine.assemble import as_schedule
-from ._arguments import require_choice, require_number, require_whole
+from ..numerics.arguments import require_whole
+from ._arguments import require_choice, require_number
 from ._collapsed import UNHEEDED, learnt_of, refuse_beside
 from ._topics import check_process
 

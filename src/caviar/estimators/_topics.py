@@ -14,14 +14,16 @@ from ..engine.ascent.driver import EndedBy
 from ..families import Dirichlet, StickBreaking
 from ..fitting.model import Model
 from ..models import latent_dirichlet_allocation
+from ..numerics.arguments import require_whole
 from ..posterior.posterior import Posterior
-from ._arguments import as_broadcast, require_choice, require_number, require_whole
+from ._arguments import as_broadcast, require_choice, require_number
 from ._checkpointing import NextFit
 from ._collapsed import COLLAPSED, learnt_of
 from ._transitions import KINDS
 from .automatic import Move
+from .automatic.move import Until
 from .automatic.pace import Pace, watched
-from .automatic.topics import AFTER_INTERRUPTION, TopicMoves, Until, best_of_numbers, ended_beside
+from .automatic.topics import AFTER_INTERRUPTION, PATIENCE, TopicMoves, best_of_numbers
 
 
 class TopicsPrior(NamedTuple):
@@ -137,7 +139,7 @@ def moved(
         def anew(number: int, best: float) -> Posterior:
             # with several starts the worst would end them all
             is_one = given.n_init == 1 and np.isfinite(best)
-            until = ended_beside(best, best, counts.shape[0]) if is_one else None
+            until = PATIENCE.until(best, best, counts.shape[0]) if is_one else None
             return fit(number, "auto", None, until, seed=generator, n_restarts=given.n_init)
 
         begun = best_of_numbers(anew, given.n_components, pace)

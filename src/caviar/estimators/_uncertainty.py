@@ -24,7 +24,7 @@ from ..families import (
     TiedNormalGamma,
     TiedNormalWishart,
 )
-from ..numerics.shares import central_ends
+from ..numerics.arguments import central_ends
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from .._errors import DataError, ParameterError
 from .._typing import AnyArray
 from ..names import with_columns
+from ..numerics.arguments import require_whole
 from ..posterior.posterior import Posterior
 from ..posterior.summary import Summary, SummaryRow
-from ._arguments import require_whole
 
 
 class Words:

@@ -23,11 +23,11 @@ from ..data import Table
 from ..engine.ascent.driver import Progress
 from ..engine.ascent.status import Status
 from ..fitting.progress import lines, reporter
-from ..numerics.shares import require_share
-from ._arguments import as_generator, require_choice, require_whole
+from ..numerics.arguments import require_share, require_whole
+from ._arguments import as_generator, require_choice
 from ._checkpointing import Checkpointing
 from ._given_tables import is_coded, names_of, require_table, words_told
-from ._lazy_rows import checked_weights, lazy_rows, whole
+from ._lazy_rows import checked_weights, lazy_rows, mean_of_rows, whole
 from ._mixed_columns import count_of_rows, some_rows
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto
 from .bayesian_gaussian_mixture import BayesianGaussianMixture
@@ -311,7 +311,7 @@ class _Table:
         estimator._fit(some_rows(self.X, ~split), None, seen, None, self.kept)
         if estimator.posterior_.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        return float(np.average(estimator.score_samples(some_rows(self.X, split)), weights=unseen))
+        return mean_of_rows(estimator.score_samples(some_rows(self.X, split)), unseen)
 
     def comparison(self, n_asked: int) -> MixtureComparison:
         """Return the table; warn if fits are missing.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from .._tables import html_table, text_table
+from .._tables import html_of, text_table
 from .bayesian_gaussian_mixture import BayesianGaussianMixture
 from .mixed_mixture import MixedMixture
 
@@ -109,4 +109,4 @@ class MixtureComparison:
     def _repr_html_(self) -> str:
         """Return the table, for a notebook; the best row is bold."""
         best = {number for number, row in enumerate(self.rows, 1) if row is self.best_row}
-        return html_table(list(self._cells()), bold=best)
+        return html_of("", list(self._cells()), bold=best)

@@ -17,16 +17,18 @@ from ..engine.ascent.status import Status
 from ..fitting.model import Model
 from ..language import Categorical, Data, Dirichlet, MarkovChain, Plate
 from ..names import with_columns
+from ..numerics.arguments import require_whole
 from ..posterior.posterior import Posterior
 from ..posterior.prediction import Prediction
 from ..posterior.uncertainty.pending import ASKED
-from ._arguments import as_generator, require_choice, require_whole
+from ._arguments import as_generator, require_choice
 from ._checkpointing import Checkpointing, NextFit
 from ._components import Component, Estimate
 from ._declared import estimator
 from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
 from ._labels import known_labels
+from ._lazy_rows import mean_of_rows
 from ._saveable import UNFINISHED, PlainForm
 from ._searched import Searched
 from ._sequences import (
@@ -527,11 +529,7 @@ class HiddenMarkovModel(HasEvidence, Searched):
         _refuse_lengths_in_place_of_y(y, X, lengths)
         densities = self.score_samples(X, lengths)
         weights = weights_of_rows(sequence_weight, checked_lengths(lengths, len(densities)))
-        if weights is None:
-            return float(densities.mean())
-        # a sequence without weight counts nothing, however improbable it is
-        counts = weights > 0
-        return float(np.average(densities[counts], weights=weights[counts]))
+        return mean_of_rows(densities, weights)
 
     def sample(
         self, n_samples: int = 1, random_state: Any = None, first_state: int | None = None

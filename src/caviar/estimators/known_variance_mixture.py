@@ -9,26 +9,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from .._errors import DataError
-from .._typing import AnyArray, Array
+from .._typing import AnyArray
 from ..data.rows import on_host
 from ..densities import MixtureDensity, NormalMixture
 from ..models import known_variance_mixture
 from ..posterior.posterior import Posterior
 from ._arguments import as_array, as_weights, require_number
-from ._components import Component, components_of_gaussians
 from ._declared import estimator
 from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
 from ._lazy_rows import as_column, lazy_rows
-from ._mixture import REMEDY, MixtureEstimator, RowsToFit, Statement
-from ._uncertainty import known_sds, mean_sds
+from ._mixture import RowsToFit, Statement
+from ._predictive import GaussianComponents
 
 
 @estimator
-class KnownVarianceMixture(HasEvidence, MixtureEstimator):
+class KnownVarianceMixture(HasEvidence, GaussianComponents):
     r"""Mixture of Gaussians in one dimension with known variance and weights; only the means are learned.
 
     .. math:: \mu_k \sim N(m_0, s_0^2), \qquad z_n \sim \mathrm{Cat}(w), \qquad x_n \mid z_n \sim N(\mu_{z_n}, v)
@@ -99,7 +97,6 @@ class KnownVarianceMixture(HasEvidence, MixtureEstimator):
     weights: ArrayLike | None = None
 
     _kind_in_words = "Bayesian mixture of Gaussians of known variance"
-    means_: ClassVar[Any] = Fitted(REMEDY)
     mean_variances_: ClassVar[Any] = Fitted()
 
     def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:
@@ -123,18 +120,6 @@ class KnownVarianceMixture(HasEvidence, MixtureEstimator):
         keep(self, means_=mean.mean, mean_variances_=mean.variance)
         variances = self.variance + mean.variance
         return partial(NormalMixture, self.weights_, mean.mean[:, None], 1 / np.sqrt(variances)[:, None])
-
-    @property
-    def means_sd_(self) -> Array:
-        """Standard deviations of ``means_``, in the same shape, as ``posterior_`` shows them; 0 for known means.
-
-        If the means are point estimates, these are standard errors and need ``uncertainty="linear_response"``.
-        """
-        check_is_fitted(self)
-        return known_sds(mean_sds(self), "means").reshape(self.means_.shape)
-
-    def _components(self, level: float) -> list[Component]:
-        return components_of_gaussians(self, level)
 
     def _values(self, X: AnyArray) -> AnyArray:
         return X[:, 0]

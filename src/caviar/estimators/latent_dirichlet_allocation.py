@@ -24,8 +24,9 @@ from ..fitting.model import Model, _Evaluator
 from ..fitting.progress import reporter
 from ..lazy.rows import in_memory
 from ..lazy.sparse_rows import SparseRows
+from ..numerics.arguments import require_whole
 from ..posterior.posterior import Posterior
-from ._arguments import as_generator, require_whole
+from ._arguments import as_generator
 from ._checkpointing import Checkpointing
 from ._collapsed import (
     COLLAPSED,
@@ -53,7 +54,6 @@ from ._words import Words
 from .automatic.problem import factors_of
 
 _REMEDY = "Fit again, or add documents by partial_fit"
-_UNCERTAINTIES = ("auto", "mean_field")
 
 
 @estimator

@@ -19,9 +19,10 @@ from ..families._marginals import variable_and_part
 from ..fitting.model import Model
 from ..lazy.rows import in_memory
 from ..models import mixed_mixture
+from ..numerics.arguments import require_whole
 from ..posterior.posterior import Posterior
 from ..posterior.prediction import Prediction
-from ._arguments import as_broadcast, as_generator, require_number, require_whole
+from ._arguments import as_broadcast, as_generator, require_number
 from ._checkpointing import NextFit
 from ._components import Component, estimates_of
 from ._data_scale import scale_of

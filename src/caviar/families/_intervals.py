@@ -10,7 +10,7 @@ from caviar._tables import MOST_LINES, beside, html_of
 from caviar._typing import Array
 from caviar.families._marginals import Ends, Marginals
 from caviar.families._values import MeanPrecision
-from caviar.numerics.shares import central_ends, require_share
+from caviar.numerics.arguments import central_ends, require_share
 
 
 class Intervals(ABC):

@@ -30,8 +30,8 @@ from caviar.families._scalar_functions import (
 from caviar.families._tables import Frames, Integrals
 from caviar.families.beta import Beta
 from caviar.families.gamma import Gamma
+from caviar.numerics.arguments import require_share
 from caviar.numerics.cached import cached_property
-from caviar.numerics.shares import require_share
 
 _SUPPORTS: dict[type[ExponentialFamily], type[Support]] = {Gamma: Positive, Beta: Unit}
 """Families of scalars whose base measure is uniform along the line of the support."""

@@ -211,9 +211,10 @@ def value_along(owner: Variable, slot: Slot, value: Any, values: Mapping[str, An
     return laid_out(np.moveaxis(np.asarray(value), place, -1), others, owner, _labels_of(owner, slot, values))
 
 
-def operand_slot(owner: Variable, operand: Node | Indexed) -> Slot:
-    """Return the slot that an operand of a predictor got when the density was expanded."""
-    return next(slot for slot in owner.slots.values() if _is_operand(owner, slot, operand))
+def operand_slot(owner: Variable, operand: Node | Indexed | Part) -> Slot:
+    """Return the slot that an operand of a predictor got when the density was expanded; of a part that of the whole."""
+    whole = operand.whole if isinstance(operand, Part) else operand
+    return next(slot for slot in owner.slots.values() if _is_operand(owner, slot, whole))
 
 
 def _is_operand(owner: Variable, slot: Slot, operand: Node | Indexed) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .._errors import DataError
-from .._typing import AnyArray
+from .._typing import AnyArray, Array
 
 BLOCK_ROWS = 8_192
 """Rows of a block in a pass that looks at rows outside the engine's own passes."""
@@ -170,3 +170,8 @@ def blocks_of(rows: Any, size: int = BLOCK_ROWS) -> Iterator[tuple[int, AnyArray
 def in_memory(rows: Any) -> Any:
     """Return lazy rows as an array, anything else unchanged."""
     return rows.to_numpy() if isinstance(rows, LazyRows) else rows
+
+
+def as_floats(values: Any) -> Array:
+    """Return an array of numbers, NaN where they are masked."""
+    return np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan)

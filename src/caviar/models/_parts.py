@@ -10,9 +10,9 @@ from typing import ParamSpec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..densities.parameters import require_whole
 from ..fitting.model import Model
 from ..language import Categorical, Dirichlet, MultivariateNormal, NormalWishart, Plate, Wishart
+from ..numerics.arguments import require_whole
 
 Arguments = ParamSpec("Arguments")
 

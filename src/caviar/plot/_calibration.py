@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from scipy.stats import binom
 
-from .._errors import ParameterError
 from .._typing import Array
-from ..numerics.shares import central_ends, require_share
+from ..numerics.arguments import central_ends, require_share, require_whole
+from ..posterior.prediction.residuals import means_of_neighbours
 from ._axes import in_style, ink, is_dark, muted, new_axes, paper, stroke
 from ._observed import Beside, beside
 from .colours import area_of, colours_of
@@ -86,8 +86,8 @@ def calibration(
     probability of at most the observed reaction 18
     """
     level = require_share("level", level)
-    if n_bins is not None and (isinstance(n_bins, bool) or not isinstance(n_bins, int) or n_bins < 2):
-        raise ParameterError(f"n_bins must be a whole number of at least 2; got {n_bins!r}")
+    if n_bins is not None:
+        require_whole("n_bins", n_bins, 2)
     found = beside(fitted, data, variable, entry, n_folds, seed)
     bins = max(2, min(_MOST_BINS, len(found.values) // _FEWEST_IN_A_BIN)) if n_bins is None else n_bins
     if found.is_binary:
@@ -151,14 +151,11 @@ def _draw_band(ax: Axes, ends: Array, level: float) -> None:
 
 def _draw_shares(ax: Axes, found: Beside, n_bins: int, level: float) -> None:
     """Draw shares of ones beside predicted probabilities, each with what chance alone makes of it."""
-    order = np.argsort(found.prediction.mean, kind="stable")
     ax.plot([0, 1], [0, 1], color=muted(), lw=1.0, ls=(0, (4, 3)), zorder=1, label="calibrated")
     colour = stroke(ax, colours_of(1)[0], 0.15)
-    for number, rows in enumerate(np.array_split(order, n_bins)):
-        if not len(rows):
-            continue
-        probability, share = found.prediction.mean[rows].mean(), found.values[rows].mean()
-        low, high = binom.ppf(central_ends(level), len(rows), probability) / len(rows)
+    groups = means_of_neighbours(found.prediction.mean, found.values, n_bins)
+    for number, (probability, share, n_rows) in enumerate(groups):
+        low, high = binom.ppf(central_ends(level), n_rows, probability) / n_rows
         label = f"{level:.0%} of shares by chance" if number == 0 else "_"
         ax.plot(
             [probability] * 2,
@@ -169,7 +166,7 @@ def _draw_shares(ax: Axes, found: Beside, n_bins: int, level: float) -> None:
             solid_capstyle="butt",
             label=label,
         )
-        label = f"about {len(rows):,} rows" if number == 0 else "_"
+        label = f"about {n_rows:,} rows" if number == 0 else "_"
         ax.plot(probability, share, "o", ms=6, color=colour, mec=paper(ax), mew=0.8, ls="", label=label)
     ax.set_xlim(-0.03, 1.03)
     ax.set_ylim(-0.03, 1.03)

@@ -11,10 +11,9 @@ from .._errors import ModelError, ParameterError
 from .._typing import AnyArray, Array
 from ..engine.evaluation.evaluate import points_at
 from ..names import Placed
-from ..numerics.shares import central_ends
-from ..posterior.diagnostics.draws import nth_of
+from ..numerics.arguments import central_ends
 from ..posterior.posterior import Posterior
-from ..posterior.simulation import check_count
+from ..posterior.simulation import check_count, one_by_one
 from ._covariates import Covariates
 
 
@@ -53,11 +52,8 @@ class Draws:
         """Return draws from q."""
         check_count("n_draws", n_draws)
         posterior = covariates.posterior
-        draws = posterior.sample(n_draws, seed)
-        values = tuple(
-            {name: nth_of(draw, number) for name, draw in draws.items()} for number in range(n_draws)
-        )
-        return cls(posterior, covariates, values, level)
+        values = one_by_one(posterior.sample(n_draws, seed), n_draws)
+        return cls(posterior, covariates, tuple(values), level)
 
     def curves(self, changes: Sequence[Mapping[str, AnyArray]]) -> list[Curve]:
         """Return the curve along rows with these columns, and what is typical in the others, for each of several."""

@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter
 
 from .._errors import ParameterError
 from .._typing import Array
-from ..numerics.shares import require_share
+from ..numerics.arguments import require_share
 from ._axes import in_style, ink, muted, new_axes, stroke
 from ._mixture import NEGLIGIBLE
 from ._posterior_figures import names_along, posterior_of

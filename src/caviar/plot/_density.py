@@ -13,8 +13,8 @@ from matplotlib.lines import Line2D
 
 from .._errors import ParameterError
 from .._typing import Array
-from ..numerics.shares import require_share
-from ..posterior.diagnostics.draws import nth_of
+from ..numerics.arguments import require_share
+from ..posterior.simulation import one_by_one
 from ._axes import BAR_EDGES, BARS, in_style, ink, is_dark, muted, new_axes, stroke
 from ._mixture import Mixture, mixture_of, rows_of, thinned
 from ._pair import draw_curves, draw_points, number
@@ -126,11 +126,8 @@ def _band(
     whole = estimator._factors(posterior) if hasattr(estimator, "_factors") else {}
     known = {name: factor.value for name, factor in whole.items() if name not in posterior}
     data = {"x": estimator._values(grid[:, np.newaxis]), **known}
-    draws = posterior.sample(n_draws, seed)
-    densities = np.empty((n_draws, len(grid)))
-    for number_ in range(n_draws):
-        values = {name: nth_of(draw, number_) for name, draw in draws.items()}
-        densities[number_] = np.exp(posterior.log_predictive(data, given=values))
+    draws = one_by_one(posterior.sample(n_draws, seed), n_draws)
+    densities = np.exp([posterior.log_predictive(data, given=values) for values in draws])
     lower, upper = np.quantile(densities, [0.5 - level / 2, 0.5 + level / 2], axis=0)
     return lower, upper
 

@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from .._errors import ParameterError
 from .._typing import AnyArray
 from ..families._marginals import variable_and_part
-from ..numerics.shares import require_share
+from ..numerics.arguments import require_share
+from ..posterior.figures import Figures
 from ._axes import LINES, in_style, muted, new_axes, new_grid, paper, stroke
 from ._posterior_figures import (
-    Figures,
     as_stated,
     figures_for,
     figures_of_one,
@@ -258,6 +258,5 @@ def _title(panel: Panel, level: float) -> str:
 
 def _numbers(figures: Figures, index: tuple[int, ...]) -> tuple[float, float, float]:
     """Return mean and ends of an entry."""
-    ends = (float("nan") if end is None else float(end[index]) for end in (figures.lower, figures.upper))
-    low, high = ends
-    return float(figures.mean[index]), low, high
+    mean, _, low, high = figures.numbers(index)
+    return mean, low, high

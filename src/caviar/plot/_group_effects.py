@@ -11,9 +11,10 @@ from matplotlib.axes import Axes
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
-from ..numerics.shares import require_share
+from ..numerics.arguments import require_share
+from ..posterior.figures import Figures
 from ._axes import headline, in_lines, in_style, muted, new_grid, paper, stroke
-from ._posterior_figures import Figures, figures_of, posterior_of
+from ._posterior_figures import figures_of, posterior_of
 from .colours import colours_of
 
 _MOST_NAMED = 60
@@ -80,8 +81,8 @@ def group_effects(
     if order not in ("size", "first", "groups"):
         raise ParameterError(f"order must be 'size', 'first' or 'groups'; got {order!r}")
     figures = _figures(fitted, variable, level)
-    groups, effects = _groups(figures), list(_effects(figures))
-    groups = groups[: _n_groups(fitted, figures)]
+    effects = list(_effects(figures))
+    groups = list(map(str, figures.labels[0][: _n_groups(fitted, figures)]))
     n_groups = len(groups)
     height = float(np.clip(0.19 * n_groups + 1.2, 2.2, 11.0))
     shape = (1, len(effects))
@@ -128,11 +129,6 @@ def _n_groups(fitted: Any, figures: Figures) -> int:
     """Return the number of groups of the fit, without the place for new ones that a mixed model has."""
     own = getattr(fitted, "groups_", {}).get(figures.plates[0])
     return figures.mean.shape[0] if own is None else len(own)
-
-
-def _groups(figures: Figures) -> Sequence[str]:
-    named = figures.names[0] if figures.names else None
-    return list(map(str, range(figures.mean.shape[0]) if named is None else named))
 
 
 def _effects(figures: Figures) -> Iterator[Effect]:

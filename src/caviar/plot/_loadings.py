@@ -9,9 +9,11 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from .._typing import AnyArray
-from ..numerics.shares import require_share
-from ._axes import LINES, headline, hide_frame, in_style, ink, muted, new_grid, paper, stroke
-from ._posterior_figures import Figures, names_along, table_of
+from ..numerics.arguments import require_share
+from ..posterior.figures import Figures
+from ._axes import LINES, headline, in_style, muted, new_grid, paper, stroke
+from ._cells import draw_cells
+from ._posterior_figures import names_along, table_of
 from .colours import colours_of
 
 _MOST_PANELS = 6
@@ -98,13 +100,6 @@ def loadings(
     return grid[0]
 
 
-def _holds_zero(figures: Figures) -> AnyArray:
-    """Return where an interval holds 0; nowhere for points."""
-    if figures.lower is None or figures.upper is None:
-        return np.zeros(figures.mean.shape, dtype=bool)
-    return (figures.lower <= 0) & (figures.upper >= 0)
-
-
 def _draw_factor(ax: Axes, figures: Figures, k: int) -> None:
     """Draw the loadings of a factor with their intervals."""
     lines = np.arange(len(figures.mean))
@@ -112,7 +107,7 @@ def _draw_factor(ax: Axes, figures: Figures, k: int) -> None:
     ax.axvline(0, color=muted(), lw=0.8, zorder=0)
     if figures.lower is not None and figures.upper is not None:
         ax.hlines(lines, figures.lower[:, k], figures.upper[:, k], color=colour, lw=2, zorder=2)
-    for line, hollow in zip(lines, _holds_zero(figures)[:, k], strict=True):
+    for line, hollow in zip(lines, figures.contains_zero[:, k], strict=True):
         fill = paper(ax) if hollow else colour
         ax.plot(figures.mean[line, k], line, "o", ms=5.5, mfc=fill, mec=colour, mew=1.3, zorder=3)
     ax.set_title(f"factor {k}")
@@ -122,27 +117,16 @@ def _draw_factor(ax: Axes, figures: Figures, k: int) -> None:
 
 
 def _draw_cells(ax: Axes, figures: Figures, labels: Sequence[str]) -> None:
-    """Draw a table of cells, in colours with their lightest at 0, and the numbers that say the sign in grey too."""
+    """Draw a table of the loadings, those whose interval contains 0 in brackets."""
     n_columns, n_factors = figures.mean.shape
-    largest = float(np.abs(figures.mean).max()) or 1.0
-    image = ax.imshow(
-        figures.mean, cmap="PuOr_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest"
-    )
-    if figures.mean.size <= _MOST_CELLS:
-        weak = _holds_zero(figures)
-        for index in np.ndindex(figures.mean.shape):
-            value = float(figures.mean[index])
-            number = f"{round(value, 2) + 0.0:.2f}".replace("-", "\N{MINUS SIGN}")
-            colour = "white" if abs(value) > 0.6 * largest else "#222222"
-            text = f"({number})" if weak[index] else number
-            ax.text(index[1], index[0], text, ha="center", va="center", fontsize=7.5, color=colour)
+
+    def text_of(index: tuple[int, ...]) -> str:
+        number = f"{round(float(figures.mean[index]), 2) + 0.0:.2f}".replace("-", "\N{MINUS SIGN}")
+        return f"({number})" if figures.contains_zero[index] else number
+
+    draw_cells(ax, figures.mean, text_of if figures.mean.size <= _MOST_CELLS else None, "loading", shrink=0.8)
     ax.set_xticks(range(n_factors))
     ax.set_yticks(range(n_columns), labels)
     ax.set_xlabel("factor")
-    hide_frame(ax, "right", "top")
-    ax.tick_params(length=0)
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.8)
-    bar.set_label("loading", color=ink())
-    bar.outline.set_visible(False)
     title = "Loadings" if figures.lower is None else "Loadings; in brackets where the interval contains 0"
     ax.set_title(title)

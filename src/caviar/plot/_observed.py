@@ -11,9 +11,10 @@ import numpy as np
 from .._errors import DataError, ParameterError
 from .._typing import AnyArray, Array
 from ..families._by_moments import ByMoments
-from ..names import Placed
+from ..lazy.rows import as_floats
 from ..posterior.posterior import Posterior
 from ..posterior.prediction import Prediction
+from ..posterior.prediction.residuals import from_the_rest
 from ._posterior_figures import placed, posterior_of
 
 _FEW = 0.05
@@ -97,10 +98,10 @@ def beside(
     name = observed_name(posterior, variable)
     if name not in arrays:
         raise DataError(f"the data lack '{name}', whose values the plot compares with predictions")
-    observed = np.ma.filled(np.ma.asarray(arrays[name], dtype=np.float64), np.nan)
+    observed = as_floats(arrays[name])
     if n_folds is None:
         told, rows, how = (
-            _predicted(posterior, arrays, name),
+            from_the_rest(posterior, arrays, name),
             np.arange(len(observed)),
             _how(posterior, arrays),
         )
@@ -108,7 +109,7 @@ def beside(
         parts, told = [], None
         for left, other in posterior.cross_validate(arrays, n_folds=n_folds, seed=seed):
             parts.append(left)
-            own = _rows_of(_predicted(other, arrays, name), left, len(observed))
+            own = _rows_of(from_the_rest(other, arrays, name), left, len(observed))
             told = own if told is None else _after(told, own)
         assert told is not None
         rows, how = np.concatenate(parts), f"by fits without them, {n_folds} folds"
@@ -148,11 +149,6 @@ def observed_name(posterior: Posterior, variable: str | None) -> str:
         told = "choose one" if variable is None else f"there is no {variable!r}"
         raise ParameterError(f"the model observes {known}; {told}, as variable={leaves[0]!r}")
     return str(variable)
-
-
-def _predicted(posterior: Posterior, arrays: Mapping[str, Any], name: str) -> Prediction:
-    """Return the prediction of a variable from everything else in the data."""
-    return posterior.predict(Placed({own: value for own, value in arrays.items() if own != name}))[name]
 
 
 def _how(posterior: Posterior, arrays: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from .._errors import ParameterError
 from .._typing import AnyArray
-from ..numerics.shares import require_share
+from ..numerics.arguments import require_share
 from ._axes import ACROSS, headline, in_style, muted, new_panels, shade, slant, stroke
 from ._covariates import Column, covariates_of
 from ._curves import Curve, Draws

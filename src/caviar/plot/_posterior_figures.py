@@ -3,57 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from .._errors import ParameterError
-from .._typing import Array
 from ..estimators._saveable import Saveable
 from ..families._marginals import variable_and_part
 from ..language import Data
-from ..names import place_in_words
+from ..posterior.figures import Figures
+from ..posterior.figures import figures_of as figures_of_parts
 from ..posterior.posterior import Posterior
-
-
-@dataclass(frozen=True)
-class Figures:
-    """Mean and credible interval of every entry of a variable, or of one part of it.
-
-    Attributes
-    ----------
-    name
-        Of the variable; of a joint factor with ``.mean`` or ``.precision``.
-    plates
-        Names of the first axes; the other axes are those of one value.
-    mean, lower, upper
-        Of shape (plates..., event...). The ends are None for points, and NaN for an entry without a closed form.
-    source
-        Where the intervals come from, in words; empty if they are exact.
-    names
-        Names along each axis, as the posterior has them; None if the axis has only numbers.
-    shown
-        What users of an estimator call the variable; empty where that is its name.
-    """
-
-    name: str
-    plates: tuple[str, ...]
-    mean: Array
-    lower: Array | None
-    upper: Array | None
-    source: str = ""
-    names: tuple[Sequence[str] | None, ...] = ()
-    shown: str = ""
-
-    @property
-    def title(self) -> str:
-        """What the variable is called where people read it."""
-        return self.shown or self.name
-
-    def told_interval(self, level: float) -> str:
-        """Return the name of the intervals for a title."""
-        return f"{level:.0%} interval" + (f" ({self.source})" if self.source else "")
 
 
 def posterior_of(fitted: Any) -> Posterior:
@@ -173,13 +132,9 @@ def figures_of(posterior: Posterior, variable: str, level: float) -> list[Figure
         known = ", ".join(repr(other) for other in posterior)
         raise ParameterError(f"the posterior has no global variable {variable!r:.60}; it has {known}")
     source = "" if posterior.is_exact else posterior.uncertainty.replace("_", " ")
-    plates = tuple(plate.name for plate in posterior.model.variables[name].plates)
-    found = []
-    for m in posterior.marginals(name, level):
-        own = plates[:-1] if m.is_shared else plates
-        names = tuple(posterior.names.of_axes(name, own, np.shape(m.mean)))
-        found.append(Figures(name + m.part, own, m.mean, m.lower, m.upper, source, names))
-    chosen = [figures for figures in found if not part or figures.name == variable]
+    every = figures_of_parts(posterior, name, posterior.marginals(name, level))
+    found = [replace(own, source=source) for own in every]
+    chosen = [own for own in found if not part or own.name == variable]
     if not chosen:
         raise ParameterError(
             f"'{name}' has no part {variable!r}; it has {', '.join(repr(f.name) for f in found)}"
@@ -223,7 +178,7 @@ def _names_of(
 ) -> dict[str, Sequence[str]]:
     """Return the names of the entries: given, of the posterior, or of the columns that a fitted mixture saw."""
     variable, _ = variable_and_part(figures.name, posterior_of(fitted))
-    axes = [*figures.plates, *[variable] * (figures.mean.ndim - len(figures.plates))]
+    axes = [*figures.plates, *[variable] * figures.n_event]
     of_posterior = {axis: own for axis, own in zip(axes, figures.names, strict=False) if own is not None}
     known = list(map(str, getattr(fitted, "feature_names_in_", ())))
     event = figures.mean.shape[len(figures.plates) :]
@@ -256,7 +211,7 @@ def places_of(
         If there is no such axis or place.
     """
     names, only = _names_of(fitted, figures, names), dict(only or {})
-    shape, n_plates = figures.mean.shape, len(figures.plates)
+    shape = figures.mean.shape
     variable, _ = variable_and_part(figures.name, posterior_of(fitted))
     axes = (*figures.plates, variable)
     for argument, given in (("names", names), ("only", only)):
@@ -266,7 +221,7 @@ def places_of(
             raise ParameterError(
                 f"{argument}= names {unknown[0]!r}, but the axes of '{figures.title}' are {known}"
             )
-    keys = [*figures.plates, *[variable] * (len(shape) - n_plates)]
+    keys = [*figures.plates, *[variable] * figures.n_event]
     along = [names_along(key, size, names.get(key)) for key, size in zip(keys, shape, strict=True)]
     for key, wanted in only.items():
         places = along[keys.index(key)] if key in keys else []
@@ -275,16 +230,14 @@ def places_of(
                 f"only= lists {list(wanted)} of '{key}', which has {', '.join(places) or 'no places'}"
             )
     kept = {key: set(map(str, wanted)) for key, wanted in only.items()}
-    named = [own if key in names else None for key, own in zip(keys, along, strict=True)]
-    chosen = posterior_of(fitted).model.axes.chosen_by(variable)
+    named = replace(
+        figures, names=tuple(own if key in names else None for key, own in zip(keys, along, strict=True))
+    )
     entries = []
-    for index in np.ndindex(shape):
-        if len(shape) - n_plates == 2 and index[-1] > index[-2]:
-            continue
+    for index in named.places():
         if any(own[i] not in kept.get(key, own) for key, own, i in zip(keys, along, index, strict=True)):
             continue
         # one axis needs no words, and several have them in the order of a summary
-        many = len(shape) != 1
-        label = place_in_words(figures.plates, index, named, chosen) if many else along[0][index[0]]
+        label = along[0][index[0]] if len(shape) == 1 else named.label(index)
         entries.append((label or figures.title, index))
     return entries

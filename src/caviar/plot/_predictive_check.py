@@ -11,8 +11,9 @@ from matplotlib.ticker import MaxNLocator
 
 from .._errors import DataError, ParameterError
 from .._typing import Array
-from ..language import Data
-from ..numerics.shares import require_share
+from ..lazy.rows import as_floats
+from ..numerics.arguments import require_share
+from ..posterior.diagnostics.replicates import Bars, bars_of, replicated
 from ..posterior.posterior import Posterior
 from ._axes import BAR_EDGES, BARS, in_style, ink, new_axes, paper, shade, stroke
 from ._observed import entry_of, observed_name
@@ -26,9 +27,7 @@ _STATISTICS: Mapping[str, Callable[[Array], float]] = {
     "max": lambda values: float(np.max(values)),
     "zeros": lambda values: float(np.mean(values == 0)),
 }
-_MOST_VALUES, _MOST_BINS = 40, 40
-_TAIL = 0.002
-"""Share of replicated values on each side that may lie beyond the bars."""
+_MOST_BARS = 40
 
 
 @in_style
@@ -103,15 +102,14 @@ def predictive_check(
     name = observed_name(posterior, variable)
     if name not in arrays:
         raise DataError(f"the data lack '{name}', which the plot compares with replicated data")
-    observed = np.ma.filled(np.ma.asarray(arrays[name], dtype=np.float64), np.nan)
-    replicated = np.asarray(
-        _replicated(posterior, arrays, name, len(observed), n_draws, seed), dtype=np.float64
-    )
+    observed = as_floats(arrays[name])
+    drawn = replicated(posterior, arrays, len(observed), n_draws, seed)
+    made = np.asarray(drawn[name], dtype=np.float64)
     categories = posterior.names.entries(name) if _is_label(posterior, name) else None
     if observed.ndim > 1:
         title, place = entry_of(posterior, name, entry, observed.shape)
         observed = observed.reshape(len(observed), -1)[:, place]
-        replicated = replicated.reshape(n_draws, len(observed), -1)[:, :, place]
+        made = made.reshape(n_draws, len(observed), -1)[:, :, place]
     elif entry is None:
         title = name
     else:
@@ -119,12 +117,12 @@ def predictive_check(
     is_there = ~np.isnan(observed)
     if not is_there.any():
         raise DataError(f"'{name}' has no values to compare with")
-    observed, replicated = observed[is_there], replicated[:, is_there]
+    observed, made = observed[is_there], made[:, is_there]
     ax = new_axes(ax, (6.0, 3.4))
     if measure is not None:
-        _draw_statistic(ax, measure, observed, replicated, title, str(statistic))
+        _draw_statistic(ax, measure, observed, made, title, str(statistic))
         return ax
-    _draw_bars(ax, observed, replicated, level, categories)
+    _draw_bars(ax, bars_of(observed, made, _MOST_BARS, level), categories)
     ax.set_xlabel(title)
     ax.set_ylabel("rows")
     ax.set_title(f"Data beside {n_draws} data sets of the fitted model")
@@ -141,59 +139,19 @@ def _measure(statistic: str | Callable[[Array], float] | None) -> Callable[[Arra
     return _STATISTICS[statistic]
 
 
-def _replicated(
-    posterior: Posterior,
-    arrays: Mapping[str, Any],
-    name: str,
-    n_rows: int,
-    n_draws: int,
-    seed: int | np.random.Generator | None,
-) -> Any:
-    """Return data sets with the known columns of the data, shape (n_draws, N, ...)."""
-    leaves = {leaf.name for leaf in posterior.model.leaves}
-    known = {own: value for own, value in arrays.items() if own not in leaves}
-    plate = posterior.data_plate
-    sizes = {} if plate is None or _has_rows(posterior, known) else {plate.name: n_rows}
-    return posterior.predictive(sizes, data=known or None, n_draws=n_draws, seed=seed)[name]
-
-
-def _has_rows(posterior: Posterior, known: Mapping[str, Any]) -> bool:
-    """Whether a known column determines the number of rows."""
-    nodes = [node for node in posterior.model.nodes if isinstance(node, Data) and node.name in known]
-    return any(posterior.data_plate in node.plates for node in nodes)
-
-
 def _is_label(posterior: Posterior, name: str) -> bool:
     return posterior.names.entries(name) is not None and posterior.model.variables[name].value_rank == 0
 
 
-def _edges(observed: Array, replicated: Array) -> tuple[Array, bool]:
-    """Return the edges of the bars, and whether each bar is one whole number."""
-    is_whole = bool((observed == np.round(observed)).all() and (replicated == np.round(replicated)).all())
-    low, high = np.quantile(replicated, [_TAIL, 1 - _TAIL])
-    low, high = float(min(low, observed.min())), float(max(high, observed.max()))
-    if is_whole and high - low < _MOST_VALUES:
-        return np.arange(np.floor(low) - 0.5, np.ceil(high) + 1.0), True
-    if is_whole:
-        width = np.ceil((high - low + 1) / _MOST_BINS)
-        return np.arange(np.floor(low) - 0.5, high + width + 0.5, width), False
-    n_bins = int(np.clip(2 * len(observed) ** 0.4, 8, _MOST_BINS))
-    return np.linspace(low, high if high > low else low + 1.0, n_bins + 1), False
-
-
-def _draw_bars(
-    ax: Axes, observed: Array, replicated: Array, level: float, categories: Sequence[str] | None
-) -> None:
+def _draw_bars(ax: Axes, bars: Bars, categories: Sequence[str] | None) -> None:
     """Draw how many rows each bar has, in the data and in the replicated data."""
-    edges, is_whole = _edges(observed, replicated)
-    counts = np.array([np.histogram(own, edges)[0] for own in replicated])
-    lower, middle, upper = np.quantile(counts, [0.5 - level / 2, 0.5, 0.5 + level / 2], axis=0)
-    own = np.histogram(observed, edges)[0]
+    lower, middle, upper = bars.quantiles
+    edges, own = bars.edges, bars.observed
     centres, width = (edges[1:] + edges[:-1]) / 2, float(edges[1] - edges[0])
     ax.bar(
         centres,
         own,
-        width=width * (0.8 if is_whole else 1.0),
+        width=width * (0.8 if bars.are_single else 1.0),
         color=BARS,
         edgecolor=BAR_EDGES,
         lw=0.8,
@@ -201,7 +159,7 @@ def _draw_bars(
     )
     colour = colours_of(1)[0]
     line = stroke(ax, colour, 0.15)
-    label = f"replicated: median, {level:.0%} band"
+    label = f"replicated: median, {bars.level:.0%} band"
     ax.bar(
         centres,
         upper - lower,
@@ -215,10 +173,10 @@ def _draw_bars(
     )
     ax.plot(centres, middle, "_", ms=7, mew=1.8, color=line, zorder=4)
     ax.set_ylim(0, max(float(upper.max()), float(own.max())) * 1.25)
-    if categories is not None and is_whole and len(categories) >= edges[-1]:
+    if categories is not None and bars.are_single and len(categories) >= edges[-1]:
         ax.set_xticks(range(len(categories)), list(categories))
         ax.set_xlim(-0.6, len(categories) - 0.4)
-    elif is_whole:
+    elif bars.are_single:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 

@@ -15,7 +15,7 @@ from ._axes import headline, hide_frame, in_style, muted, new_panels, shade, str
 from ._posterior_figures import as_stated, figures_of_one, placed, places_of, posterior_of
 from .colours import colours_of
 
-_ACROSS, _WIDEST = 4, 6.0
+_WIDEST = 6.0
 """Panels in a row, and times that an axis may be as wide as the posterior."""
 _GRID = 241
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from .._errors import ParameterError
 from .._typing import AnyArray
-from ..numerics.shares import require_share
+from ..numerics.arguments import require_share
 from ._axes import in_style, ink, new_axes, shade, stroke
 from ._covariates import Covariates, covariates_of, levels_of
 from ._curves import Curve, Draws

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 
 from .._errors import DataError
 from .._typing import Array
+from ..posterior.prediction.residuals import means_of_neighbours
 from ._axes import in_style, ink, muted, new_axes, paper, shade
 from ._mixture import thinned
 from ._observed import Beside, beside
@@ -141,29 +142,9 @@ def _given(against: Any, found: Beside) -> Array:
 
 def _draw_means(ax: Axes, across: Array, scaled: Array) -> None:
     """Draw the mean of groups of neighbouring rows, equal values together, and how far chance alone would move it."""
-    for x, y, n in binned(across, scaled):
+    n_groups = int(np.clip(np.sqrt(len(across)), 1, _MOST_BINS))
+    for x, y, n in means_of_neighbours(across, scaled, min(n_groups, len(across) // _FEWEST_IN_A_BIN)):
         bar = _WIDTH / np.sqrt(n)
         ax.plot([x, x], [y - bar, y + bar], color=ink(), lw=1.6, solid_capstyle="butt", zorder=3)
         ax.plot(x, y, "s", ms=4.5, color=ink(), mec=paper(ax), mew=0.6, zorder=4)
     ax.plot([], [], "s", ms=4.5, color=ink(), label="mean of neighbouring rows, 95% by chance")
-
-
-def binned(across: Array, values: Array) -> list[tuple[float, float, int]]:
-    """Return mean place, mean value and number of rows of groups of neighbours; equal places are one group.
-
-    Examples
-    --------
-    >>> across = np.repeat([0.0, 1.0], 16)
-    >>> binned(across, np.where(across > 0, 2.0, -1.0))
-    [(0.0, -1.0, 16), (1.0, 2.0, 16)]
-    """
-    n_bins = int(np.clip(np.sqrt(len(across)), 1, _MOST_BINS))
-    n_bins = max(1, min(n_bins, len(across) // _FEWEST_IN_A_BIN))
-    order = np.argsort(across, kind="stable")
-    # a place that many rows share belongs to one group
-    ranks = np.searchsorted(across[order], across, side="left")
-    groups = np.minimum(ranks * n_bins // max(len(across), 1), n_bins - 1)
-    return [
-        (float(across[groups == k].mean()), float(values[groups == k].mean()), int((groups == k).sum()))
-        for k in np.unique(groups)
-    ]

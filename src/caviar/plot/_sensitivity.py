@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from .._errors import ParameterError
 from ..posterior.linear_response import LinearResponse
 from ..posterior.sensitivity import Sensitivity
-from ._axes import hide_frame, in_style, ink, new_axes, slant
+from ._axes import in_style, new_axes, slant
+from ._cells import draw_cells
 
 _MOST_LEVEL = 12
 """Letters of a name that has room between its neighbours; where one is longer, all are slanted."""
@@ -62,25 +63,19 @@ def sensitivity(response: Any, *names: str, max_rows: int = 20, ax: Axes | None 
     longest = max(map(len, columns))
     height = max(0.9 + 0.3 * len(rows), 2.2) + (0.045 * longest if longest > _MOST_LEVEL else 0.0)
     ax = new_axes(ax, (2.6 + 0.95 * len(columns), height))
-    largest = float(np.abs(shifts).max()) or 1.0
-    image = ax.imshow(
-        shifts, cmap="PuOr_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest"
+    draw_cells(
+        ax, shifts, lambda index: _told(float(shifts[index])), "shift of the mean (posterior sd)", shrink=1.0
     )
-    for (line, column), value in np.ndenumerate(shifts):
-        colour = "white" if abs(value) > 0.6 * largest else "#222222"
-        number = f"{value:+.2g}".replace("-", "\N{MINUS SIGN}") if abs(value) >= 5e-4 else "0"
-        ax.text(column, line, number, ha="center", va="center", fontsize=7.5, color=colour)
     ax.set_xticks(range(len(columns)), columns)
     if longest > _MOST_LEVEL:
         slant(ax)
     ax.set_yticks(range(len(rows)), [f"{row.prior} +{row.change}" for row in rows])
-    hide_frame(ax, "right", "top")
-    ax.tick_params(length=0)
-    bar = ax.figure.colorbar(image, ax=ax, shrink=1.0)
-    bar.set_label("shift of the mean (posterior sd)", color=ink())
-    bar.outline.set_visible(False)
     ax.set_title("Shift of posterior means when a prior changes")
     return ax
+
+
+def _told(shift: float) -> str:
+    return f"{shift:+.2g}".replace("-", "\N{MINUS SIGN}") if abs(shift) >= 5e-4 else "0"
 
 
 def _table_of(response: Any, names: tuple[str, ...]) -> Sensitivity:

@@ -12,6 +12,7 @@ from .._errors import DataError, ParameterError
 from .._typing import AnyArray, Array
 from ..families import ChainMixture, ForecastMarkovChain, MarkovChain
 from ..language import Categorical
+from ..lazy.rows import as_floats
 from ._axes import hide_frame, in_style, ink, is_dark, muted, new_grid, shade
 from ._posterior_figures import names_along, placed, posterior_of
 from .colours import area_of, colours_of, line_of
@@ -161,7 +162,7 @@ def _draw_data(
         raise ParameterError(
             f"observed= names {name!r}, which is not among the data: {', '.join(map(repr, data))}"
         )
-    values = np.ma.filled(np.ma.asarray(data[name], dtype=np.float64), np.nan)
+    values = as_floats(data[name])
     values = values.reshape(len(values), -1)
     labels = names_along("columns", values.shape[1], columns)
     told = name if fitted is posterior else "value"

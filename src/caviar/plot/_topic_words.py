@@ -11,9 +11,10 @@ from matplotlib.ticker import MaxNLocator
 
 from .._errors import ParameterError
 from .._typing import AnyArray
-from ..numerics.shares import require_share
+from ..numerics.arguments import require_share
+from ..posterior.figures import Figures
 from ._axes import ACROSS, headline, in_style, new_panels, shade, stroke
-from ._posterior_figures import Figures, posterior_of, table_of
+from ._posterior_figures import posterior_of, table_of
 from .colours import colours_of
 
 _MOST_TOPICS = 12

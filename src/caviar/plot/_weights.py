@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from .._errors import ParameterError
-from ..numerics.shares import require_share
+from ..numerics.arguments import require_share
 from ._axes import in_style, ink, is_dark, new_axes, paper, slant
 from ._posterior_figures import figures_of, names_along, posterior_of
 from .colours import area_of

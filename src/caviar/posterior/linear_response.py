@@ -18,8 +18,10 @@ from ..engine.response.quantities import FLAT_DIRECTION, Response
 from ..engine.rows.row_map import RowMap
 from ..families._marginals import Ends, Marginals, normal_marginals, with_places
 from ..language import Bernoulli, Categorical, Normal
+from ..lazy.rows import as_floats
 from ..names import Placed
-from ..numerics.shares import central_ends
+from ..numerics.arguments import central_ends
+from .figures import Figures, figures_of
 from .pandas_tables import densities_along_rows
 from .sensitivity import Sensitivity, sensitivity_of
 from .shared_factors import Factored
@@ -332,7 +334,7 @@ class LinearResponse:
         self._posterior._evaluator.bind(met.values)
         others_known = Placed({name: value for name, value in met.values.items() if name != leaf.name})
         told = self.predict(others_known)[leaf.name]
-        values = np.ma.filled(np.ma.asarray(met.values[leaf.name], dtype=np.float64), np.nan)
+        values = as_floats(met.values[leaf.name])
         if not is_label:
             found = told.log_density(values)
         else:
@@ -417,15 +419,13 @@ class LinearResponse:
             {name: self.sd(name) for name in wanted},
             self.elbo_sensitivity(),
             locations,
-            {name: self._named(name) for name in wanted},
+            {name: list(self._figures_of(name).names) for name in wanted},
         )
 
-    def _named(self, name: str) -> list[tuple[str, ...] | None]:
-        """Return the names of the places along each axis of a variable, None where they have none."""
+    def _figures_of(self, name: str) -> Figures:
+        """Return the figures of a variable under its factor, with the names of its places."""
         part = self._parts[name]
-        plates = [plate.name for plate in self._posterior.model.variables[part.variable].plates]
-        own = plates[:-1] if part.marginals.is_shared else plates
-        return self._posterior.names.of_axes(part.variable, own, part.shape)
+        return figures_of(self._posterior, part.variable, [part.marginals])[0]
 
     def _spread_of_prior(self, variable: str) -> Array:
         """Return a typical standard deviation of the prior of a location; of the posterior if that is infinite."""

@@ -51,19 +51,14 @@ def columns_of_figures(
     width = next(iter(flat.values())).shape[1]
     return {
         f"{before}{entry}_{figure}": values[:, place]
-        for place, entry in enumerate(as_many(names, width) or range(width))
+        for place, entry in enumerate(fitting(names, width) or range(width))
         for figure, values in flat.items()
     }
 
 
-def as_many(names: Sequence[str] | None, size: int) -> Sequence[str] | None:
-    """Return names if there is one for each entry; None otherwise."""
-    return names if names is not None and len(names) == size else None
-
-
-def fitting(index: Any, n_rows: int) -> Any:
-    """Return an index if it has a label for each row; None otherwise."""
-    return index if index is not None and len(index) == n_rows else None
+def fitting(labels: Any, size: int) -> Any:
+    """Return labels if there is one for each of so many entries or rows; None otherwise."""
+    return labels if labels is not None and len(labels) == size else None
 
 
 def densities_along_rows(values: Any, data: Any, index: Any) -> Any:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
 
-from .._tables import html_table, text_table
+from .._tables import html_of, text_table
 from .._typing import Array
 
 SHARE = 0.1
@@ -83,7 +82,7 @@ class Sensitivity:
 
     def _repr_html_(self) -> str:
         """Return the table, every name escaped."""
-        return f"<p>{escape(EXPLANATION)}</p>\n{html_table(list(self._cells()))}"
+        return html_of(EXPLANATION, list(self._cells()))
 
 
 EXPLANATION = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from .._errors import ModelError, ParameterError
 from .._typing import Array
 from ..engine.starts.restarts import distinct_ends, told_ends
 from ..families._marginals import Marginals, variable_and_part
-from ..numerics.shares import central_ends
+from ..numerics.arguments import central_ends, require_whole
 from .shared_factors import Factored
 from .summary import Summary, summary_of
 from .uncertainty.known import HEAVY, SHOWN, MeanField, Source, Tell, Uncertainty
@@ -72,9 +71,8 @@ class ShowsUncertainty(Factored):
         p              0.6  0.2  0.1941 to 0.9324
         """
         ends = central_ends(level)
-        is_count = isinstance(max_rows, Integral) and not isinstance(max_rows, bool) and max_rows >= 1
-        if max_rows is not None and not is_count:
-            raise ParameterError(f"max_rows must be a whole number of at least 1; got {max_rows!r}")
+        if max_rows is not None:
+            require_whole("max_rows", max_rows, 1)
         shown = self._shown_as(uncertainty)
         return summary_of(self, ends, max_rows, shown, self._remark_on(shown) + shown.on_tails)
 

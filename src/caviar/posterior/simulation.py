@@ -6,8 +6,7 @@ engine can be checked against it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from numbers import Integral
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from ..language import (
 )
 from ..language.roles import labels_of
 from ..language.values_in_slots import stated_value
+from ..numerics.arguments import require_whole
 
 
 def simulate(
@@ -298,6 +298,17 @@ def settle_sizes(
     return settled
 
 
+def nth_of(value: Any, number: int) -> Any:
+    """Return one of several values, of an array or of both of a pair."""
+    return type(value)(*(part[number] for part in value)) if isinstance(value, tuple) else value[number]
+
+
+def one_by_one(draws: Mapping[str, Any], n: int) -> Iterator[dict[str, Any]]:
+    """Yield the values of one draw of several variables after another, by name."""
+    for number in range(n):
+        yield {name: nth_of(value, number) for name, value in draws.items()}
+
+
 _MOST = 1_000_000_000
 
 
@@ -309,7 +320,5 @@ def check_count(name: str, value: int) -> None:
     ParameterError
         If it is not a whole number of at least 1, or beyond all use.
     """
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ParameterError(f"{name} must be a whole number of at least 1; got {value!r}")
-    if value > _MOST:
+    if require_whole(name, value, 1) > _MOST:
         raise ParameterError(f"{name} must be at most {_MOST}; got {value}")

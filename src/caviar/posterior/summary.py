@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from html import escape
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from .._tables import beside, html_table, text_table
-from ..families._marginals import Ends, Marginals
-from ..names import place_in_words
+from .._tables import beside, html_of, text_table
+from ..families._marginals import Ends
+from .figures import figures_of
 from .pandas_tables import data_frame
 from .uncertainty.known import Uncertainty
 
@@ -121,9 +121,7 @@ class Summary:
 
     def _repr_html_(self) -> str:
         """Return the table, every name escaped."""
-        heading = f"<p>{'<br>'.join(map(escape, self._heading()))}</p>"
-        remarks = [f"<p>{escape(remark)}</p>" for remark in self._remarks]
-        return "\n".join([heading, html_table(list(self._cells())), *remarks])
+        return html_of("\n".join(self._heading()), list(self._cells()), self._remarks)
 
 
 def summary_of(
@@ -147,16 +145,11 @@ def summary_of(
     rows: list[SummaryRow] = []
     left_out: dict[str, int] = {}
     for name in posterior:
-        plates = [plate.name for plate in posterior.model.variables[name].plates]
-        for part in uncertainty.marginals(name, posterior[name], ends):
-            own = plates[:-1] if part.is_shared else plates
-            named = posterior.names.of_axes(name, own, np.shape(part.mean))
-            chosen = posterior.model.axes.chosen_by(name)
-            entries = list(_entries(name, own, part, max_rows, named, chosen))
-            rows += entries
-            total = _n_entries(part, len(own))
-            if total > len(entries):
-                left_out[name + part.part] = total - len(entries)
+        for own in figures_of(posterior, name, uncertainty.marginals(name, posterior[name], ends)):
+            places = list(islice(own.places(), max_rows))
+            rows += [SummaryRow(own.name, own.label(index), *own.numbers(index)) for index in places]
+            if own.n_entries > len(places):
+                left_out[own.name] = own.n_entries - len(places)
     title = f"ELBO {posterior.elbo:.6f} nats, {posterior.status.value} (iterations: {posterior.n_iter})"
     has_intervals = any(not np.isnan(row.lower) for row in rows)
     told = uncertainty.remark if remark is None else remark
@@ -165,34 +158,3 @@ def summary_of(
     return Summary(
         title, tuple(rows), left_out, level, posterior.told_ends, remark, posterior._evaluator.on_factors
     )
-
-
-def _n_entries(part: Marginals, n_plates: int) -> int:
-    shape = np.shape(part.mean)
-    batch, event = shape[:n_plates], shape[n_plates:]
-    size = event[0] * (event[0] + 1) // 2 if len(event) == 2 else int(np.prod(event, dtype=int))
-    return int(np.prod(batch, dtype=int)) * size
-
-
-def _entries(
-    name: str,
-    plates: Sequence[str],
-    part: Marginals,
-    max_rows: int | None,
-    names: Sequence[Sequence[str] | None],
-    chosen: str | None,
-) -> Iterator[SummaryRow]:
-    """Yield the first entries of a part, of a symmetric matrix those of its lower triangle."""
-    n_rows = 0
-    for index in np.ndindex(np.shape(part.mean)):
-        event = index[len(plates) :]
-        if len(event) == 2 and event[1] > event[0]:
-            continue
-        if n_rows == max_rows:
-            return
-        n_rows += 1
-        figures = (
-            float("nan") if array is None else float(array[index])
-            for array in (part.mean, part.sd, part.lower, part.upper)
-        )
-        yield SummaryRow(name + part.part, place_in_words(plates, index, names, chosen), *figures)

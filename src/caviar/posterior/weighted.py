@@ -10,7 +10,7 @@ import numpy as np
 
 from .._tables import MOST_LINES, beside, html_of, text_table
 from .._typing import Array
-from ..numerics.shares import central_ends
+from ..numerics.arguments import central_ends
 
 HEADINGS = ("at", "mean", "sd", "95% interval")
 """Of a table of entries."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from .._errors import ParameterError
 from ..estimators._components import Component
-from ..numerics.shares import require_share
+from ..numerics.arguments import require_share
 
 
 def component_table(estimator: Any, *, level: float = 0.95) -> list[Component]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from caviar._errors import FallingElboWarning, ParameterError
+from caviar.numerics.arguments import require_whole
 from caviar.testing._elbo_estimate import elbo_estimate
 from caviar.testing._recovery import coverage
 from caviar.testing._report import Check, VerificationReport
@@ -119,8 +119,7 @@ def _check_arguments(
         )
     counts = {"n_draws": (n_draws, 2), "n_directions": (n_directions, 1), "replications": (replications, 0)}
     for name, (value, fewest) in counts.items():
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < fewest:
-            raise ParameterError(f"{name} must be a whole number of at least {fewest}; got {value!r}")
+        require_whole(name, value, fewest)
 
 
 def _ascent(posterior: Posterior) -> Check:

@@ -11,9 +11,9 @@ from scipy.sparse import issparse
 from caviar._typing import AnyArray, Array
 from caviar.language import Node, Plate, Variable
 from caviar.language.replication import replicated
-from caviar.posterior.simulation import log_densities
+from caviar.posterior.simulation import log_densities, one_by_one
 
-__all__ = ["log_joints", "one_of", "stacked"]
+__all__ = ["log_joints", "stacked"]
 
 
 def stacked(values: Sequence[Any]) -> Any:
@@ -21,14 +21,6 @@ def stacked(values: Sequence[Any]) -> Any:
     if isinstance(values[0], tuple):
         return type(values[0])(*(np.stack(part) for part in zip(*values, strict=True)))
     return np.stack(values)
-
-
-def one_of(draws: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """Return the values of one of the draws, by name."""
-    return {
-        name: type(value)(*(part[number] for part in value)) if isinstance(value, tuple) else value[number]
-        for name, value in draws.items()
-    }
 
 
 def log_joints(
@@ -58,9 +50,8 @@ def log_joints(
     together = [variable.name for variable in every if variable.name not in apart]
     for name, density in _together(nodes, known, draws, n_draws, together).items():
         total += _summed(density, name, counted)
-    for number in range(n_draws if apart else 0):
-        values = {**known, **one_of(draws, number)}
-        for name, density in log_densities(nodes, values, apart).items():
+    for number, drawn in enumerate(one_by_one(draws, n_draws if apart else 0)):
+        for name, density in log_densities(nodes, {**known, **drawn}, apart).items():
             total[number] += _summed(density[np.newaxis], name, counted)[0]
     return total
 

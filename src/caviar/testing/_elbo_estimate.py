@@ -12,7 +12,8 @@ from caviar._errors import ParameterError
 from caviar._typing import AnyArray, Array
 from caviar.families import ExponentialFamily, JointLabels, LabelFrequencies
 from caviar.families._shared import SharedFactor
-from caviar.testing._draws import log_joints, one_of, stacked
+from caviar.posterior.simulation import one_by_one
+from caviar.testing._draws import log_joints, stacked
 
 if TYPE_CHECKING:
     from caviar.posterior.posterior import Posterior
@@ -95,7 +96,7 @@ def draws_of(
     others = {name: q for name, q in distributions.items() if name not in values}
     if others:
         drawn, found = zip(
-            *(_draw(posterior, others, one_of(values, i), rng, counted) for i in range(n_draws)), strict=True
+            *(_draw(posterior, others, own, rng, counted) for own in one_by_one(values, n_draws)), strict=True
         )
         values |= {name: stacked([own[name] for own in drawn]) for name in drawn[0]}
         log_q += np.array(found)

@@ -19,8 +19,6 @@ class ColumnsProblem(Problem):
     ----------
     names
         Of the columns.
-    is_filled
-        Whether the last row, without weight, is there only for the columns of which no other row has an entry.
     """
 
     # a fit costs ten times as much as a pass over a few hundred rows: proposals that are refused nearly always are not
@@ -31,7 +29,6 @@ class ColumnsProblem(Problem):
     least_half: ClassVar[float] = 1.0
     tries_anew: ClassVar[bool] = True
     names: tuple[str, ...] = ()
-    is_filled: bool = False
 
     def part(self, share: Array, smallest: float, **changes: Any) -> Problem:
         """Return the rows of a part; a column that is missing in all of them has an entry in a row without weight."""
@@ -39,7 +36,7 @@ class ColumnsProblem(Problem):
         if not len(part.X) or not np.isnan(part.X).all(axis=0).any():
             return part
         X = np.vstack([part.X, np.zeros((1, part.X.shape[1]))])
-        return replace(part, X=X, weights=np.append(part.weights, 0.0), is_filled=True)
+        return replace(part, X=X, weights=np.append(part.weights, 0.0))
 
     def _data(self) -> dict[str, Any]:
         return {**{name: self.X[:, j] for j, name in enumerate(self.names)}, **self.known}
@@ -48,8 +45,5 @@ class ColumnsProblem(Problem):
         if isinstance(init, str) or "z" not in init:
             return init
         shares = init["z"]
-        others = {name: own for name, own in init.items() if name != "z"}
-        return {
-            **others,
-            self.label: shares if len(shares) == len(self.X) else np.concatenate([shares, shares[-1:]]),
-        }
+        whole = shares if len(shares) == len(self.X) else np.concatenate([shares, shares[-1:]])
+        return super()._start({**init, "z": whole})

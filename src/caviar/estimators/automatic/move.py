@@ -1,12 +1,58 @@
-"""A move of the search for the number of components, as the user sees it."""
+"""A move of the search for the number of components, as the user sees it, and how long its fit goes on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...engine.ascent.driver import Progress
+
 Groups = tuple[tuple[int, ...], ...]
+
+Until = Callable[[Progress], bool]
+"""Whether a fit is to end, by what is told of an iteration."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a fit goes on that has to exceed another one.
+
+    Attributes
+    ----------
+    least
+        Iterations before which no fit is given up.
+    ahead
+        Iterations in which a fit must catch up at its present speed.
+    slow
+        Share of what it has gained below which an iteration adds little: what is kept settles later.
+    """
+
+    least: int
+    ahead: int
+    slow: float
+
+    def until(self, aim: float, best: float, weight: float) -> Until:
+        """Return what ends a fit that cannot exceed an objective, or that has and adds little.
+
+        Parameters
+        ----------
+        aim
+            The objective to exceed.
+        best
+            The best so far, from which gains are counted.
+        weight
+            Of all rows.
+        """
+
+        def until(event: Progress) -> bool:
+            # of this iteration alone: a fit that goes on after an interruption must end where it would have
+            change = event.change_per_row * weight
+            if event.elbo > aim:
+                return event.iteration >= self.least and change < self.slow * (event.elbo - best)
+            return event.iteration >= self.least and event.elbo + self.ahead * change < aim
+
+        return until
 
 
 @dataclass(frozen=True, repr=False)

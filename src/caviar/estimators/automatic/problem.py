@@ -24,6 +24,7 @@ from ...fitting.rows import as_executor, bound_of, rows_of
 from ...language import Variable
 from ...posterior.posterior import Posterior
 from .._checkpointing import NextFit
+from .move import Patience
 
 _ROUNDING = 1e-10
 
@@ -91,8 +92,8 @@ class Problem:
     least_half: ClassVar[float] = 0.0
     """Weight of the rows of a half below which a cut of a component counts as none."""
 
-    patience: ClassVar[tuple[int, int]] = (4, 20)
-    """Iterations after which a move is given up that cannot catch up, and those that it has to at its present speed."""
+    patience: ClassVar[Patience] = Patience(least=4, ahead=20, slow=0.01)
+    """With a move beside the mixture before it."""
 
     tries_anew: ClassVar[bool] = False
     """Whether a fit from new starts with one component more is tried where no move is left: where proposals, which take
@@ -186,8 +187,10 @@ class Problem:
         return {"x": self.values(self.X), **self.known}
 
     def _start(self, init: Starts) -> Starts:
-        """Return where a fit begins, as the model takes it."""
-        return init
+        """Return where a fit begins, as the model takes it, which may have another name for the label."""
+        if isinstance(init, str) or "z" not in init:
+            return init
+        return {self.label if name == "z" else name: own for name, own in init.items()}
 
     def part(self, share: Array, smallest: float, **changes: Any) -> Problem:
         """Return the rows of which more than ``smallest`` belongs to a part, weighted by their share (N,) in it."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..._typing import Array
-from ...engine.ascent.driver import Progress
 from ...engine.ascent.status import Status
 from ...posterior.posterior import Posterior
 from .memory import Memory
@@ -35,9 +34,8 @@ _SAMPLE_ROWS = 20_000
 """Rows that proposals are made from."""
 _FIRST = 10
 """Iterations of the best mixture on a sample, with which those of candidates are compared."""
-_MOST, _SLOW = 60, 0.01
-"""Iterations of a candidate, and the share of what it has gained below which an iteration adds little: the best of all
-goes on to convergence."""
+_MOST = 60
+"""Iterations of a candidate; the best of all goes on to convergence."""
 _SEARCHING = 40
 """Iterations of a candidate on a sample."""
 _HOPELESS = 1e-3
@@ -403,16 +401,9 @@ class _Search:
 
     def _fitted(self, n_components: int, start: Starts, before: float) -> Posterior:
         """Return the state after some iterations: until the ELBO has risen, or it is clear that it will not."""
-        weight, (least, patience) = self.problem.total_weight, self.problem.patience
-        aim = before + self.problem.slack(before)
-
-        def until(event: Progress) -> bool:
-            # of this iteration alone: a fit that goes on after an interruption must end where it would have
-            change = event.change_per_row * weight
-            if event.elbo > aim:
-                return event.iteration >= least and change < _SLOW * (event.elbo - before)
-            return event.iteration >= least and event.elbo + patience * change < aim
-
+        until = self.problem.patience.until(
+            before + self.problem.slack(before), before, self.problem.total_weight
+        )
         return self.problem.fit(n_components, start, max_iter=_MOST, until=until)
 
     def settle(self) -> bool:

@@ -17,7 +17,8 @@ from ...engine.ascent.schedules.swaps import Mixture
 from ...engine.ascent.schedules.weighed import weighed
 from ...fitting.model import Model
 from ...posterior.posterior import Posterior
-from .problem import MoveInTime, Problem, Starts, factors_of, state_at
+from .move import Patience
+from .problem import MoveInTime, Problem, factors_of, state_at
 from .proposals import in_units
 
 _MOST_UPDATES = 10
@@ -43,15 +44,12 @@ class SequenceProblem(Problem):
     """
 
     # a split begins with rows by themselves, and time tells its states apart only slowly
-    patience: ClassVar[tuple[int, int]] = (10, 100)
+    patience: ClassVar[Patience] = Patience(least=10, ahead=100, slow=0.01)
     tries_anew: ClassVar[bool] = True
     settles_near: ClassVar[bool] = False
+    label: str = "s"
     starts: Array | None = None
     mixture_of: Callable[[int], Model] | None = None
-
-    def responsibilities(self, posterior: Posterior) -> Array:
-        """Return q(s) of each row, shape (N, K)."""
-        return posterior.local(self._data())["s"].probabilities
 
     def responsibilities_under_part(self, posterior: Posterior) -> Array:
         """Return q(z) of each row by itself, shape (N, K)."""
@@ -102,11 +100,6 @@ class SequenceProblem(Problem):
 
     def _data(self) -> dict[str, Any]:
         return {**super()._data(), "starts": np.asarray(self.starts)}
-
-    def _start(self, init: Starts) -> Starts:
-        if isinstance(init, str) or "z" not in init:
-            return init
-        return {**{name: own for name, own in init.items() if name != "z"}, "s": init["z"]}
 
 
 def stays_in_halves(

@@ -12,19 +12,18 @@ from scipy.sparse import csr_array
 from scipy.special import gammaln
 
 from ..._typing import AnyArray, Array
-from ...engine.ascent.driver import Progress
 from ...engine.ascent.status import Status
 from ...families import Dirichlet
 from ...models import latent_dirichlet_allocation
 from ...posterior.posterior import Posterior
-from .move import Groups, Move
+from .move import Groups, Move, Patience, Until
 from .pace import Pace
 
-_LEAST_PASSES, _PATIENCE = 3, 30
-"""Passes after which a fit is given up that cannot catch up, and those that it has to at its present speed."""
+PATIENCE = Patience(least=3, ahead=30, slow=1e-3)
+"""Beside the best topics so far."""
 
-_MOST_PASSES, _SLOW = 40, 1e-3
-"""Passes of a move, and the share of what it has gained below which a pass adds little: what is kept settles later."""
+_MOST_PASSES = 40
+"""Passes of a move."""
 
 _TRIED = 5
 """Moves of each kind that are tried in a round."""
@@ -183,7 +182,7 @@ class TopicMoves:
         before, size, words = self.posterior.elbo, len(topics), self._words[list(group[0])]
         order = np.argsort(-np.round((topics - self.prior).sum(axis=1), 6), kind="stable")
         init: dict[str, Any] = {"topics": Dirichlet(topics[order]), "weights": shares[order]}
-        until = ended_beside(before + self.slack, before, self.counts.shape[0])
+        until = PATIENCE.until(before + self.slack, before, self.counts.shape[0])
         after = self.fit(size, init, _MOST_PASSES, until)
         accepted = bool(after.elbo > before + self.slack)
         if accepted:
@@ -230,28 +229,6 @@ def _are_same(before: Array, now: Array) -> bool:
     return before.shape == now.shape and float(np.abs(before - now).sum()) < _SAME * float(now.sum())
 
 
-def ended_beside(aim: float, best: float, weight: float) -> Until:
-    """Return what ends a fit that cannot exceed an objective, or that has and adds little.
-
-    Parameters
-    ----------
-    aim
-        The objective to exceed.
-    best
-        The best so far, from which gains are counted.
-    weight
-        Of all documents.
-    """
-
-    def until(event: Progress) -> bool:
-        change = event.change_per_row * weight
-        if event.elbo > aim:
-            return event.iteration >= _LEAST_PASSES and change < _SLOW * (event.elbo - best)
-        return event.iteration >= _LEAST_PASSES and event.elbo + _PATIENCE * change < aim
-
-    return until
-
-
 def best_of_numbers(fit: Callable[[int, float], Posterior], most: int, pace: Pace) -> Posterior:
     """Return the topics of highest ELBO among those of growing numbers, where moves begin.
 
@@ -294,9 +271,6 @@ def _shares_of(posterior: Posterior) -> Array:
     mean = np.maximum(posterior["weights"].mean, _LEAST_WEIGHT)
     return mean / mean.sum()
 
-
-Until = Callable[[Progress], bool]
-"""Whether a fit is to end, by what is told of a pass."""
 
 _Start = tuple[str, Groups, Array, Array]
 """Kind of a move, the topics that it takes, and where topics and their shares begin."""

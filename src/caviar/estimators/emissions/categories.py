@@ -11,6 +11,7 @@ import numpy as np
 
 from ..._errors import DataError, ParameterError
 from ..._typing import AnyArray, Array
+from ...data.labels import is_absent
 from ...data.rows import on_host
 from ...files.naming import listed
 from ...language import Categorical, Dirichlet, Plate, Variable
@@ -49,7 +50,7 @@ class Categories(Emission):
                 f"emission='categorical' takes one column, a category for each row; X has {X.shape[1]}. Combine "
                 f"several columns into one, as 'rain, warm'"
             )
-        values = [None if _is_missing(value) else _plain(value) for value in X[:, 0].tolist()]
+        values = [None if is_absent(value) else _plain(value) for value in X[:, 0].tolist()]
         if reset:
             keep(estimator, categories_=_categories(values, estimator.categories))
         known = {value: place for place, value in enumerate(estimator.categories_)}
@@ -124,10 +125,6 @@ def _plain(value: Any) -> Any:
     """Return a category as a plain value: of numbers that are whole a whole one."""
     value = value.item() if isinstance(value, np.generic) else value
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and np.isnan(value))
 
 
 def _categories(values: Sequence[Any], given: Any) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from ..._errors import DataError, ParameterError
+from ..._tables import html_of
 from ...data.frames import refuse_other_rows
 from ...engine.binding.values import as_weights
 from ...posterior.pandas_tables import data_frame
@@ -20,6 +21,7 @@ from .._arguments import as_generator, require_choice, require_number
 from .._declared import estimator
 from .._evidence import HasEvidence
 from .._fitted import Fitted, keep
+from .._lazy_rows import mean_of_rows
 from .._saveable import UNFINISHED
 from .columns import Rows
 from .design import COMMON, Encoding
@@ -448,7 +450,7 @@ class MixedModel(HasEvidence):
 
     def _repr_html_(self) -> str:
         """Return the summary, for a notebook; before a fit the call."""
-        return self.summary()._repr_html_() if self.__sklearn_is_fitted__() else f"<p>{self!r}</p>"
+        return self.summary()._repr_html_() if self.__sklearn_is_fitted__() else html_of(repr(self))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log predictive density of the response of new rows, in nats per row.
@@ -465,7 +467,7 @@ class MixedModel(HasEvidence):
         check_is_fitted(self)
         rows, weights = _weighing(X, sample_weight)
         values = self._family.values(rows, self._formula.response)
-        return float(np.average(self._predicted(rows).log_density(values), weights=weights))
+        return mean_of_rows(self._predicted(rows).log_density(values), weights)
 
 
 def _best_size(elbo: Callable[[float], float]) -> float:

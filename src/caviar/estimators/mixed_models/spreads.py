@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import gammaincinv, gammaln
 
 from ..._typing import Array
-from ...numerics.shares import central_ends
+from ...numerics.arguments import central_ends
 from ...posterior.weighted import Weighted
 
 _DRAWS = 4_000
@@ -25,6 +25,18 @@ class Figures(NamedTuple):
     sd: float
     lower: float
     upper: float
+
+
+def sds_of_variances(
+    shape: Array | float, scale: Array | float, level: float
+) -> tuple[Array, Array, tuple[Array, Array]]:
+    """Return mean, standard deviation and interval of the square roots of inverse Gamma numbers; infinite if so."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.sqrt(scale) * np.exp(gammaln(np.subtract(shape, 0.5)) - gammaln(shape))
+        mean = np.where(np.greater(shape, 0.5), mean, np.inf)
+        variance = np.where(np.greater(shape, 1.0), scale / np.subtract(shape, 1.0) - mean**2, np.inf)
+        lower, upper = (np.sqrt(scale / gammaincinv(shape, 1.0 - end)) for end in central_ends(level))
+    return mean, np.sqrt(np.maximum(variance, 0.0)), (lower, upper)
 
 
 class Spread(ABC):
@@ -140,11 +152,8 @@ class InverseWishart(Spread):
         """
         for place, own in enumerate(self.each or (self,) * len(self.inverse_scale)):
             shape = 0.5 * (own.df - len(own.inverse_scale) + 1.0)
-            scale = 0.5 * own.inverse_scale[place, place]
-            lower, upper = np.sqrt(scale / gammaincinv(shape, [0.5 + level / 2, 0.5 - level / 2]))
-            mean = np.sqrt(scale) * np.exp(gammaln(shape - 0.5) - gammaln(shape)) if shape > 0.5 else np.inf
-            variance = scale / (shape - 1.0) - mean**2 if shape > 1.0 else np.inf
-            yield Figures(float(mean), float(np.sqrt(variance)), float(lower), float(upper))
+            mean, sd, (lower, upper) = sds_of_variances(shape, 0.5 * own.inverse_scale[place, place], level)
+            yield Figures(float(mean), float(sd), float(lower), float(upper))
 
     def correlations(self, level: float) -> Iterator[tuple[tuple[int, int], Figures]]:
         """Yield for each pair of effects mean, standard deviation and interval of their correlation, from draws."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
-from ..._tables import beside, html_table, text_table
+from ..._tables import beside, html_of, text_table
 from ..._typing import Array
 from ...posterior.pandas_tables import data_frame
 from .design import COMMON
@@ -106,9 +105,9 @@ class MixedSummary:
 
     def _repr_html_(self) -> str:
         """Return the tables, every name escaped."""
-        title = f"<p>{'<br>'.join(map(escape, self.title))}</p>"
-        remarks = [f"<p>{escape(own)}</p>" for own in self._remarks()]
-        return "\n".join([title, *map(html_table, self._parts()), *remarks])
+        tables = (html_of("", own) for own in self._parts())
+        parts = [html_of("\n".join(self.title)), *tables, html_of("", remarks=self._remarks())]
+        return "\n".join(filter(None, parts))
 
 
 def _said(sd: float) -> str:

@@ -13,6 +13,7 @@ from ...engine.ascent.problem import Problem
 from ...engine.evaluation.log_joints import log_joints
 from ...engine.rows.row_map import RowMap
 from ...families.coupled_normals import by_variable
+from ..simulation import nth_of, one_by_one
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,7 @@ class Draws:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Yield the values of one draw after another by name."""
-        for number in range(len(self.log_q)):
-            yield {name: nth_of(value, number) for name, value in self.values.items()}
+        yield from one_by_one(self.values, len(self.log_q))
 
     def log_joint(self, problem: Problem, row_map: RowMap, most_apart: float = np.inf) -> Array:
         """Return log p(x, globals) of each draw, the local variables integrated out: shape (n,).
@@ -56,8 +56,3 @@ def draws_of(factors: Mapping[str, Any], n: int, rng: np.random.Generator) -> Dr
             each = [factor.log_density(nth_of(values[name], i)) for i in range(n)]
             log_q += np.reshape(each, (n, -1)).sum(axis=1)
     return Draws(by_variable(values), log_q)
-
-
-def nth_of(value: Any, number: int) -> Any:
-    """Return one of several draws, of an array or of both of a pair."""
-    return type(value)(*(part[number] for part in value)) if isinstance(value, tuple) else value[number]

@@ -12,7 +12,7 @@ from ..._typing import AnyArray, Array
 from ...families import SingleEffect
 from ...families._sparse_vectors import SparseVector
 from ...language import Data, Indexed, Node, Predictor, Variable
-from ...numerics.shares import require_share
+from ...numerics.arguments import require_share
 from ..shared_factors import Factored
 from .credible_sets import CredibleSet, credible_set, distinct
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from ..._errors import DataError, ModelError, ParameterError
-from ..._tables import html_table, text_table
+from ..._tables import html_of, text_table
 from ..._typing import Array
 from ..pandas_tables import data_frame
 from .evidence import Evidence
@@ -84,8 +83,7 @@ class Comparison:
         return "\n".join(filter(None, [text_table(self._cells(), left={0, 4}), self.remark]))
 
     def _repr_html_(self) -> str:
-        remark = f"<p>{escape(self.remark)}</p>" if self.remark else ""
-        return html_table(self._cells(), bold={1}) + remark
+        return html_of("", self._cells(), [self.remark], bold={1})
 
     def to_frame(self) -> Any:
         """Return the table as a DataFrame of pandas.

@@ -14,7 +14,8 @@ from ...names import Placed
 from ...numerics.linalg import cholesky
 from ...numerics.randomness import generator
 from ..evidence.coordinates import Coordinates
-from .integrated import Conditional, IntegratedPosterior, at
+from ..simulation import nth_of
+from .integrated import Conditional, IntegratedPosterior
 from .lattice import Lattice, Place, explored
 
 TO_A_FIXED_POINT: Mapping[str, Any] = {
@@ -107,7 +108,7 @@ class _Fits:
 
     def _fitted(self, values: Mapping[str, Any], start: Conditional | None) -> Conditional:
         """Return the fit with some values known, from where another one ended."""
-        given = {**self._given, **{name: at(values[name], 0) for name in self._names}}
+        given = {**self._given, **{name: nth_of(values[name], 0) for name in self._names}}
         known = Placed(given, self._posterior.names)
         before = self._posterior if start is None else start.posterior
         init = {name: before[name] for name in before if name not in self._names}

@@ -29,6 +29,7 @@ from ...families._marginals import variable_and_part
 from ...names import Placed
 from ..evidence.coordinates import Coordinates
 from ..prediction import Prediction
+from ..simulation import nth_of
 from ..weighted import HEADINGS, Weighted
 from .lattice import Lattice
 
@@ -170,7 +171,7 @@ class IntegratedPosterior:
         given = self.posteriors[0]._evaluator.named(data).values
         told = []
         for number, posterior in enumerate(self.posteriors):
-            known = {name: at(self.values[name], number) for name in self.over}
+            known = {name: nth_of(self.values[name], number) for name in self.over}
             told.append(posterior.predict(Placed({**given, **known})))
         names = [name for name in told[0] if isinstance(told[0][name], Prediction)]
         return {name: self._mixed([own[name] for own in told]) for name in names}
@@ -261,8 +262,3 @@ def _mixed_quantiles(quantiles: Array, weights: Array, logits: Array) -> Array:
         below += weight * expit(np.interp(places, own, _LOGITS))
     # points beyond all quantiles have probabilities that no longer rise
     return np.interp(logits, logit(np.clip(below, 1e-300, 1.0 - 1e-16)), places)
-
-
-def at(value: Any, number: int) -> Any:
-    """Return one of several values."""
-    return type(value)(*(own[number] for own in value)) if isinstance(value, tuple) else value[number]

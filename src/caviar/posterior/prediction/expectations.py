@@ -175,8 +175,7 @@ class Expectations:
         for addend in predictor.addends:
             latent = []
             for operand in addend.operands:
-                whole = operand.whole if isinstance(operand, Part) else operand
-                node: Any = whole.node if isinstance(whole, Indexed) else whole
+                node: Any = operand.node if isinstance(operand, Indexed | Part) else operand
                 factor = self.factors.get(node.name) if isinstance(node, Node) else None
                 if factor is not None and factor.learnt is not None:
                     latent.append(node.name)
@@ -190,8 +189,8 @@ class Expectations:
     def normals(self, predictor: PredictorAlong) -> tuple[Array, Array]:
         """Return means and variances of a predictor along its plate, and refuse those that are not independent."""
         for addend in predictor.addends:
-            whole = (own.whole if isinstance(own, Part) else own for own in addend.operands)
-            for slot in (operand_slot(self.owner, own) for own in whole if isinstance(own, Node | Indexed)):
+            named = (own for own in addend.operands if isinstance(own, Node | Indexed | Part))
+            for slot in (operand_slot(self.owner, own) for own in named):
                 is_known = self._is_known(slot.node) or self._factor(slot.node).learnt is None
                 if slot.along is None and not is_known:
                     self.refuse(f"the predictors of all categories share '{slot.node.name}'")
@@ -304,17 +303,12 @@ class Expectations:
         It is infinite where the factor has too small a shape: b / (a - 1) and b^2 / ((a - 1) (a - 2)) of a Gamma, and
         B / (nu - D - 1) of a Wishart. The operands of a product are independent.
         """
-        # a whole joint factor is in the slot of the mean, and has its precision too
         stated = self.owner.stated.get(name)
         if isinstance(stated, Diagonal):
             return self._diagonal(stated)
-        if not isinstance(stated, Predictor):
-            return self._inverse(self.owner.slots["mean" if stated is None else name])
-        (addend,) = stated.addends
-        first, second = np.asarray(1 / addend.coefficient), np.asarray(addend.coefficient**-2.0)
-        vector = None
-        for number in addend.numbers:
-            slot = operand_slot(self.owner, number.whole if isinstance(number, Part) else number)
+        coefficient, slots = self._product(name)
+        first, second, vector = 1.0 / coefficient, coefficient**-2.0, None
+        for slot in slots:
             one, two = self._inverse(slot)
             if one.ndim > len(self.owner.plates):
                 vector = one
@@ -327,22 +321,16 @@ class Expectations:
 
         None where they have no closed form, as for a tabulated one.
         """
-        stated = self.owner.stated.get(name)
-        if isinstance(stated, Diagonal):
+        if isinstance(self.owner.stated.get(name), Diagonal):
             return None
-        if not isinstance(stated, Predictor):
-            return self._log_precision(self.owner.slots["mean" if stated is None else name])
-        (addend,) = stated.addends
-        n_plates = len(self.owner.plates)
-        mean, variance = np.log(np.asarray(addend.coefficient, dtype=np.float64)), np.zeros(())
+        coefficient, slots = self._product(name)
+        mean, variance = np.log(coefficient), np.zeros(())
         vector: tuple[Array, Array] | None = None
-        for number in addend.numbers:
-            told = self._log_precision(
-                operand_slot(self.owner, number.whole if isinstance(number, Part) else number)
-            )
+        for slot in slots:
+            told = self._log_precision(slot)
             if told is None:
                 return None
-            if told[0].ndim > n_plates:
+            if told[0].ndim > len(self.owner.plates):
                 vector = told
             else:
                 mean, variance = mean + told[0], variance + told[1]
@@ -372,18 +360,25 @@ class Expectations:
         if isinstance(stated, Diagonal):
             entries = self._diagonal(stated)[0]
             return entries[..., None] * np.eye(entries.shape[-1])
-        if not isinstance(stated, Predictor):
-            return self._inverse_matrix(self.owner.slots["mean" if stated is None else name])
-        (addend,) = stated.addends
-        scale, matrix = np.asarray(1 / addend.coefficient), None
-        for number in addend.numbers:
-            slot = operand_slot(self.owner, number.whole if isinstance(number, Part) else number)
+        coefficient, slots = self._product(name)
+        scale, matrix = 1.0 / coefficient, None
+        for slot in slots:
             one = self._inverse(slot)[0]
             if one.ndim > len(self.owner.plates):
                 matrix = self._inverse_matrix(slot)
             else:
                 scale = scale * one
         return scale if matrix is None else scale[..., None, None] * matrix
+
+    def _product(self, name: str) -> tuple[Array, list[Slot]]:
+        """Return the number and the slots of which a precision or rate is the product."""
+        stated = self.owner.stated.get(name)
+        if not isinstance(stated, Predictor):
+            # a whole joint factor is in the slot of the mean, and has its precision too
+            return np.ones(()), [self.owner.slots["mean" if stated is None else name]]
+        (addend,) = stated.addends
+        coefficient = np.asarray(addend.coefficient, dtype=np.float64)
+        return coefficient, [operand_slot(self.owner, number) for number in addend.numbers]
 
     def _inverse_matrix(self, slot: Slot) -> Array:
         if self._is_known(slot.node):
@@ -429,12 +424,11 @@ class Expectations:
     def _operands(self, addend: Addend) -> Iterator[tuple[int, Array, Array | None, str]]:
         """Yield for each operand of a product: its key, mean, covariance (None if known), event letter."""
         for operand, letter in with_letters(addend):
-            whole = operand.whole if isinstance(operand, Part) else operand
-            if not isinstance(whole, Node | Indexed):
-                plain = np.asarray(whole, dtype=np.float64)
-                yield id(whole), plain.reshape((1,) * len(self.owner.plates) + plain.shape), None, letter
+            if not isinstance(operand, Node | Indexed | Part):
+                plain = np.asarray(operand, dtype=np.float64)
+                yield id(operand), plain.reshape((1,) * len(self.owner.plates) + plain.shape), None, letter
                 continue
-            slot = operand_slot(self.owner, whole)
+            slot = operand_slot(self.owner, operand)
             own, covariance = self._moments(slot)
             if self.owner.value_rank and not letter:
                 own, covariance = of_entries(own, covariance, is_vector=slot.role.rank == 1)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._typing import Array
 from ...language import Data, Node, Plate, Variable, nodes_above
-from ...lazy.rows import LazyRows
+from ...lazy.rows import LazyRows, as_floats
 from ...names import Placed
 from .prediction import Prediction
 
@@ -41,7 +41,7 @@ def numbers_later(
     """
 
     def told(leaf: Variable) -> Prediction:
-        values = np.moveaxis(_filled(data[leaf.name]), _place_of(data_plate, leaf), 0)
+        values = np.moveaxis(as_floats(data[leaf.name]), _place_of(data_plate, leaf), 0)
         if len(leaf.plates) > 1:
             return with_observed(from_the_rest([leaf])[leaf.name], values)
         rest = Placed({other: value for other, value in data.items() if other != leaf.name})
@@ -53,7 +53,7 @@ def numbers_later(
         if _is_within_rows(leaf, data_plate)
         and not leaf.value_rank
         and not isinstance(data[leaf.name], LazyRows)
-        and np.isnan(_filled(data[leaf.name])).any()
+        and np.isnan(as_floats(data[leaf.name])).any()
     }
 
 
@@ -133,8 +133,4 @@ def _place_of(data_plate: Plate | None, variable: Variable) -> int:
 
 
 def _is_missing(values: Any) -> bool:
-    return not isinstance(values, LazyRows) and bool(np.isnan(_filled(values)).all())
-
-
-def _filled(values: Any) -> Array:
-    return np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan)
+    return not isinstance(values, LazyRows) and bool(np.isnan(as_floats(values)).all())

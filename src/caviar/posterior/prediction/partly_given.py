@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,9 +10,10 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...language import Constant, Data, MultivariateNormal, Node, Plate, Variable, nodes_above
-from ...lazy.rows import LazyRows
+from ...lazy.rows import LazyRows, as_floats
 from ...numerics.randomness import generator
-from ..simulation import check_labels, conditional, known_arrays, settle_sizes
+from ..simulation import check_labels, conditional, known_arrays, one_by_one, settle_sizes
+from .given_in_some_rows import with_observed
 from .prediction import Prediction
 
 N_DRAWS = 200
@@ -53,7 +53,7 @@ def _lacks_entries(leaf: Variable, data: Any, data_plate: Plate | None) -> bool:
     if not isinstance(leaf, MultivariateNormal) or leaf.plates != (data_plate,):
         return False
     values = data[leaf.name]
-    return not isinstance(values, LazyRows) and bool(np.isnan(_filled(values)).any())
+    return not isinstance(values, LazyRows) and bool(np.isnan(as_floats(values)).any())
 
 
 def partly_given(
@@ -78,37 +78,27 @@ def partly_given(
     draws
         Name -> 200 draws of a global variable.
     """
-    values = _filled(data[leaf.name])
+    values = as_floats(data[leaf.name])
     nodes = list(nodes_above([leaf]))
     given = {node.name: data[node.name] for node in nodes if isinstance(node, Data) and node.name in data}
     known = known_arrays(nodes, given)
     sizes = {plate.name: len(values) for plate in leaf.plates}
     rng = generator(0)
-    hidden = {name: factor.sample(N_DRAWS, rng) for name, factor in local.items() if _is_above(name, nodes)}
+    hidden = {
+        name: factor.sample(N_DRAWS, rng)
+        for name, factor in local.items()
+        if any(node.name == name for node in nodes)
+    }
     parts = []
-    for number in range(N_DRAWS):
-        own = {**known, **{name: _nth(draw, number) for name, draw in {**draws, **hidden}.items()}}
+    for drawn in one_by_one({**draws, **hidden}, N_DRAWS):
+        own = {**known, **drawn}
         check_labels([leaf], own, settle_sizes(nodes, sizes, _with_shapes(nodes, own), {}))
         member: Any = conditional(leaf, own)
         parts.append(conditioned(values, np.asarray(member.mean), np.asarray(member.covariance)))
     means, sds = (np.stack(own) for own in zip(*parts, strict=True))
     found = Prediction.of_parts(np.full(means.shape, 1.0 / N_DRAWS), means, sds)
-    missing = np.isnan(values)
     # what is observed is exact, without the rounding of the sums
-    return replace(
-        found,
-        mean=np.where(missing, found.mean, values),
-        standard_deviation=np.where(missing, found.standard_deviation, 0.0),
-    )
-
-
-def _nth(draws: Any, number: int) -> Any:
-    """Return one of several draws, of an array or of both arrays of a pair."""
-    return type(draws)(*(part[number] for part in draws)) if isinstance(draws, tuple) else draws[number]
-
-
-def _is_above(name: str, nodes: list[Node]) -> bool:
-    return any(node.name == name for node in nodes)
+    return with_observed(found, values)
 
 
 def _with_shapes(nodes: list[Node], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,10 +107,6 @@ def _with_shapes(nodes: list[Node], values: Mapping[str, Any]) -> dict[str, Any]
         for node in nodes
         if not isinstance(node, Constant) and node.name in values
     }
-
-
-def _filled(values: Any) -> Array:
-    return np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan)
 
 
 def conditioned(values: Array, mean: Array, covariance: Array) -> tuple[Array, Array]:

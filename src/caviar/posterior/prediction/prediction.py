@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from ..._errors import ModelError, ParameterError
-from ..._tables import html_table, text_table
+from ..._tables import html_of, text_table
 from ..._typing import Array
 from ...families import Categorical, ChainMixture, ExponentialFamily, ForecastMarkovChain, MarkovChain
 from ...families._by_moments import REALS, ByMoments
 from ...families._intervals import Intervals
 from ...names import Names
+from ...numerics.arguments import central_ends, require_whole
 from ...numerics.randomness import generator
-from ...numerics.shares import central_ends
-from ..pandas_tables import as_many, columns_of_figures, data_frame, fitting
+from ..pandas_tables import columns_of_figures, data_frame, fitting
 
 _MOST_LINES = 10
 """Rows that are printed."""
@@ -85,7 +84,7 @@ def _columns_of(name: str, own: Any, names: Sequence[str] | None) -> dict[str, A
 
 
 def _of_labels(name: str, places: Any, shares: Array, names: Sequence[str] | None) -> dict[str, Any]:
-    known = as_many(names, shares.shape[1])
+    known = fitting(names, shares.shape[1])
     labels = np.asarray(places) if known is None else np.array(known, dtype=object)[places]
     said = range(shares.shape[1]) if known is None else known
     return {name: labels, **{f"{name}_probability_{own}": shares[:, k] for k, own in enumerate(said)}}
@@ -324,8 +323,7 @@ class Prediction:
         seed
             Seed of the draws; the same seed gives the same values.
         """
-        if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
-            raise ParameterError(f"n must be a whole number of at least 1; got {n!r}")
+        require_whole("n", n, 1)
         rng = generator(seed)
         if self.is_label:
             bounds = np.cumsum(self.mean, axis=-1)[..., :-1]
@@ -367,7 +365,7 @@ class Prediction:
         """Return figures of each row by name."""
         if self.is_label:
             rows = self.mean.reshape(len(self.mean), -1)
-            said = as_many(self.names, rows.shape[1]) or [str(k) for k in range(rows.shape[1])]
+            said = fitting(self.names, rows.shape[1]) or [str(k) for k in range(rows.shape[1])]
             best = np.array(said, dtype=object)[rows.argmax(axis=1)]
             return {"label": best, **{f"probability_{own}": rows[:, k] for k, own in enumerate(said)}}
         figures = {"mean": self.mean, "sd": self.sd}
@@ -427,7 +425,7 @@ class Prediction:
         """Return the first rows as a table, for a notebook."""
         if self.mean.ndim == 0 or self.mean.ndim > 2:
             return f"<pre>{escape(repr(self))}</pre>"
-        return html_table(list(self._cells())) + (f"<p>{escape(self.remark)}</p>" if self.remark else "")
+        return html_of("", list(self._cells()), [self.remark])
 
 
 def _figure(value: Any) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from ..._errors import DataError, ModelError
-from ..._tables import html_table
+from ..._tables import html_of
 from ..._typing import Array
+from ...lazy.rows import as_floats
 from ...names import Placed
 from ...names.meeting import NamedData
 from ..pandas_tables import columns_of_figures, data_frame, fitting
@@ -85,13 +86,18 @@ class Residuals:
                 label = f"{rows[row]}, {name}" if name else str(rows[row])
                 cells.append((label, *(f"{own[row, place]:.4g}" for own in flat)))
         left = n_rows - _MOST_LINES
-        more = f"<p>and {left:,} more {'row' if left == 1 else 'rows'}</p>" if left > 0 else ""
-        return f"<p>{escape(repr(self))}</p>{html_table(cells)}{more}"
+        more = [f"and {left:,} more {'row' if left == 1 else 'rows'}"] if left > 0 else []
+        return html_of(repr(self), cells, more)
 
     def __repr__(self) -> str:
         scaled = self.standardised[np.isfinite(self.standardised)]
         outside = float(np.mean(np.abs(scaled) > 2)) if scaled.size else float("nan")
         return f"Residuals({scaled.size} values, {outside:.1%} more than 2 standard deviations off)"
+
+
+def from_the_rest(posterior: Any, arrays: Mapping[str, Any], name: str) -> Prediction:
+    """Return the prediction of a variable from everything else in the data, as if its values were not known."""
+    return posterior.predict(Placed({own: value for own, value in arrays.items() if own != name}))[name]
 
 
 def residuals_of(posterior: Any, met: NamedData, variable: str | None) -> Residuals:
@@ -111,9 +117,36 @@ def residuals_of(posterior: Any, met: NamedData, variable: str | None) -> Residu
         raise ModelError(f"residuals need the name of an observed variable, {known}; got {name!r}")
     if name not in met.values:
         raise DataError(f"the data lack '{name}', which its residuals need")
-    rest = Placed({own: value for own, value in met.values.items() if own != name})
-    told = posterior.predict(rest)[name]
+    told = from_the_rest(posterior, met.values, name)
     if told.is_label:
         raise ModelError(f"'{name}' is a label, which has no residuals; use posterior.log_predictive")
-    observed = np.ma.filled(np.ma.asarray(met.values[name], dtype=np.float64), np.nan)
+    observed = as_floats(met.values[name])
     return Residuals(observed, replace(told, index=met.index))
+
+
+def means_of_neighbours(across: Array, values: Array, n_groups: int) -> list[tuple[float, float, int]]:
+    """Return mean place, mean value and number of rows of groups of neighbours; equal places are one group.
+
+    Parameters
+    ----------
+    across
+        Place of each row, (N,).
+    values
+        One of each row, (N,).
+    n_groups
+        Groups of about one size, at most; at least one is made.
+
+    Examples
+    --------
+    >>> across = np.repeat([0.0, 1.0], 16)
+    >>> means_of_neighbours(across, np.where(across > 0, 2.0, -1.0), 4)
+    [(0.0, -1.0, 16), (1.0, 2.0, 16)]
+    """
+    n_groups = max(1, n_groups)
+    # a place that many rows share belongs to one group
+    ranks = np.searchsorted(np.sort(across), across, side="left")
+    groups = np.minimum(ranks * n_groups // max(len(across), 1), n_groups - 1)
+    return [
+        (float(across[groups == k].mean()), float(values[groups == k].mean()), int((groups == k).sum()))
+        for k in np.unique(groups)
+    ]

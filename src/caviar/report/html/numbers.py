@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._typing import AnyArray
+from ...lazy.rows import as_floats
 
 _GROUPED = 10_000
 """From here on thousands are set apart."""
@@ -84,6 +85,6 @@ def as_numbers(values: Any) -> AnyArray | None:
     if values is None or isinstance(values, Mapping) or hasattr(values, "indptr"):
         return None
     try:
-        return np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan)
+        return as_floats(values)
     except (TypeError, ValueError):
         return None

@@ -10,12 +10,12 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
-from numbers import Integral
 from typing import Any
 
 from ..._errors import DataError, ParameterError
 from ...estimators import HiddenMarkovModel, LatentDirichletAllocation, MixedMixture, MixedModel
 from ...files.whole import replacing
+from ...numerics.arguments import require_whole
 from ...posterior.posterior import Posterior
 from .known import SequencesSubject, TopicsSubject
 from .mixture import MixtureSubject
@@ -205,8 +205,7 @@ def _subject_of(fitted: Any, data: Any, source: str | None, n_draws: int | None)
     subject = _of_kind(fitted, data, source)
     if n_draws is None:
         return subject
-    if isinstance(n_draws, bool) or not isinstance(n_draws, Integral) or n_draws < FEWEST_DRAWS:
-        raise ParameterError(f"n_draws must be a whole number of at least {FEWEST_DRAWS}; got {n_draws!r}")
+    require_whole("n_draws", n_draws, FEWEST_DRAWS)
     if not subject.makes_draws:
         raise ParameterError(
             "n_draws compares a fit with the exact posterior, which the report on a mixture of Gaussians does not do: "

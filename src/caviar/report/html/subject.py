@@ -10,11 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...estimators._saveable import Saveable
+from ...language import Variable
 from ...posterior.posterior import Posterior
+from ...posterior.prediction import Residuals
 from .checks import checks_of
 from .naming import in_words
 from .numbers import number
 from .provenance import file_name, known_versions
+from .residuals import residuals_of
 from .section import Section
 from .seen import Seen, seen_of
 
@@ -49,7 +52,12 @@ class Subject(ABC):
     @cached_property
     def checks(self) -> dict[str, Any] | None:
         """The data beside data sets of the model, and residuals; None without data."""
-        return checks_of(self.posterior, self.data, self.observed_columns)
+        return checks_of(self)
+
+    @cached_property
+    def residuals(self) -> list[tuple[Variable, Residuals]]:
+        """What the known columns predict, beside what was observed; nothing without data."""
+        return [] if self.data is None else residuals_of(self.posterior, self.data)
 
     @property
     def makes_draws(self) -> bool:

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...._typing import Array
 from ..numbers import number
-from .replicates import Bars
+from .replicates import ColumnBars
 
 WIDTH, HEIGHT = 320.0, 190.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40.0, 8.0, 8.0, 30.0
@@ -48,31 +47,33 @@ class Scale:
         return [float(round(place * step, 12)) + 0.0 for place in np.arange(first, last + 1) + 0.0]
 
 
-def bars_chart(bars: Bars) -> dict[str, Any]:
+def bars_chart(column: ColumnBars) -> dict[str, Any]:
     """Return a chart of the rows of each bar, with the band of the data sets of the model."""
-    top = float(max(bars.observed.max(), bars.upper.max(), 1.0)) * 1.05
+    bars = column.bars
+    lower, middle, upper = bars.quantiles
+    top = float(max(bars.observed.max(), upper.max(), 1.0)) * 1.05
     x = Scale(float(bars.edges[0]), float(bars.edges[-1]), _LEFT, WIDTH - _RIGHT)
     y = Scale(0.0, top, HEIGHT - _BOTTOM, _TOP)
     boxes, bands = [], []
     for k in range(len(bars.observed)):
         left, right = x(float(bars.edges[k])), x(float(bars.edges[k + 1]))
-        gap = 0.16 * (right - left) if bars.labels is not None else 0.0
+        gap = 0.16 * (right - left) if bars.are_single else 0.0
         boxes.append(_box(left + gap, right - gap, y(float(bars.observed[k])), y(0.0)))
         inner = 0.32 * (right - left)
-        band = _box(left + inner, right - inner, y(float(bars.upper[k])), y(float(bars.lower[k])))
-        bands.append({**band, "middle": y(float(bars.middle[k]))})
-    if bars.labels is None:
+        band = _box(left + inner, right - inner, y(float(upper[k])), y(float(lower[k])))
+        bands.append({**band, "middle": y(float(middle[k]))})
+    if column.labels is None:
         across = [{"at": x(value), "text": number(value, 3)} for value in x.ticks()]
     else:
         centres = (bars.edges[1:] + bars.edges[:-1]) / 2
-        across = _spread_labels([x(float(at)) for at in centres], bars.labels)
+        across = _spread_labels([x(float(at)) for at in centres], column.labels)
     return {
-        "name": bars.name,
+        "name": column.name,
         "boxes": boxes,
         "bands": bands,
         "across": across,
         "up": [{"at": y(value), "text": number(value, 3)} for value in y.ticks(4)],
-        "words": f"{bars.name}: rows of the data in each bar, and the 95% band of data sets of the model",
+        "words": f"{column.name}: rows of the data in each bar, and the 95% band of data sets of the model",
     }
 
 
@@ -117,18 +118,4 @@ def _spread_labels(places: Sequence[float], labels: Sequence[str]) -> list[dict[
     return [
         {"at": place, "text": label if len(label) <= most else f"{label[: max(most - 1, 1)]}…"}
         for place, label in list(zip(places, labels, strict=True))[::every]
-    ]
-
-
-def groups_of(across: Array, values: Array, n_groups: int) -> list[tuple[float, float, int]]:
-    """Return mean place, mean value and number of rows of neighbouring rows, in groups of about one size.
-
-    Examples
-    --------
-    >>> groups_of(np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.0, 2.0, 5.0, 7.0]), 2)
-    [(1.5, 1.0, 2), (3.5, 6.0, 2)]
-    """
-    parts = np.array_split(np.argsort(across, kind="stable"), n_groups)
-    return [
-        (float(across[rows].mean()), float(values[rows].mean()), len(rows)) for rows in parts if len(rows)
     ]

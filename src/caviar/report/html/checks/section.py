@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ...._errors import CaviarError
-from ....language import Categorical, Data, Variable
-from ..numbers import as_numbers
+from ....language import Variable
+from ....posterior.diagnostics.replicates import Bars
+from ....posterior.prediction.residuals import Residuals, means_of_neighbours
 from ..section import Section
-from .chart import HEIGHT, WIDTH, bars_chart, groups_of, means_chart
-from .replicates import Bars, replicates_of
+from .chart import HEIGHT, WIDTH, bars_chart, means_chart
+from .replicates import replicates_of
 
 _MISSED = 0.05
 """Share of rows that may be in other bars than expected before the check says that the model misses something."""
@@ -28,24 +27,26 @@ class Checks(Section):
         return {"checks": subject.checks}
 
 
-def checks_of(posterior: Any, data: Any, names: Sequence[str] | None = None) -> dict[str, Any] | None:
-    """Return charts and sentences of the checks, of columns of these names; None without data."""
-    if data is None:
+def checks_of(subject: Any) -> dict[str, Any] | None:
+    """Return charts and sentences of the checks; None without data."""
+    if subject.data is None:
         return None
-    found = replicates_of(posterior, data, names)
+    found = replicates_of(subject.posterior, subject.data, subject.observed_columns)
     bars = [] if isinstance(found, str) else found
     return {
         "size": [WIDTH, HEIGHT],
         "replicates": [
             {
                 **bars_chart(own),
-                "sentence": _sentence(own),
-                "level": "note" if _is_missed(own) else "good",
+                "sentence": _sentence(own.bars),
+                "level": "note" if _is_missed(own.bars) else "good",
             }
             for own in bars
         ],
         "why_not": found if isinstance(found, str) else None,
-        "residuals": _residuals(posterior, data),
+        "residuals": [
+            chart for leaf, own in subject.residuals if own.observed.ndim == 1 for chart in _chart(leaf, own)
+        ],
     }
 
 
@@ -63,34 +64,14 @@ def _sentence(bars: Bars) -> str:
     return "The model reproduces this column."
 
 
-def _residuals(posterior: Any, data: Any) -> list[dict[str, Any]]:
-    """Return charts of the residuals of numbers and counts that known columns predict."""
-    model = posterior.model
-    if not any(isinstance(node, Data) for node in model.nodes):
-        return []
-    charts = []
-    for leaf in model.leaves:
-        observed = as_numbers(data.get(leaf.name))
-        if observed is None or observed.ndim != 1 or isinstance(leaf, Categorical):
-            continue
-        try:
-            own = posterior.residuals(data, leaf.name)
-            mean, scaled = own.prediction.mean, own.standardised
-        except CaviarError:
-            # its prediction has no closed form
-            continue
-        if np.shape(mean) == np.shape(scaled) == observed.shape:
-            charts += _chart(leaf, np.asarray(mean), np.asarray(scaled))
-    return charts
-
-
-def _chart(leaf: Variable, mean: Any, scaled: Any) -> list[dict[str, Any]]:
+def _chart(leaf: Variable, residuals: Residuals) -> list[dict[str, Any]]:
+    """Return a chart of the residuals of numbers, counts, or outcomes 0 and 1; none of few."""
+    mean, scaled = residuals.prediction.mean, residuals.standardised
     shown = np.isfinite(mean) & np.isfinite(scaled)
     mean, scaled = mean[shown], scaled[shown]
-    n_groups = min(_MOST_GROUPS, len(scaled) // _FEWEST_IN_A_GROUP)
-    if n_groups < 2:
+    groups = means_of_neighbours(mean, scaled, min(_MOST_GROUPS, len(scaled) // _FEWEST_IN_A_GROUP))
+    if len(groups) < 2:
         return []
-    groups = groups_of(mean, scaled, n_groups)
     off = sum(abs(value) > 1.96 / np.sqrt(count) for _, value, count in groups)
     far = int((np.abs(scaled) > 3).sum())
     told = (

@@ -44,9 +44,7 @@ def findings_of(subject: Any, fit: Mapping[str, Any], rows: Mapping[str, Any] | 
 
 def _starts(subject: Any, fit: Mapping[str, Any]) -> dict[str, str] | None:
     """Return what the starts say; of one start only where there is something hidden that others may find otherwise."""
-    if len(fit["restarts"]) > 1:
-        return restarts(fit)
-    if subject.hidden:
+    if len(fit["restarts"]) > 1 or subject.hidden:
         return restarts(fit)
     if subject.posterior.is_exact:
         return finding(

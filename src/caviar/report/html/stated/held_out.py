@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from ....names import Placed
+from ....posterior.prediction.residuals import from_the_rest
 from ..seen import judged_by_others
 
 
@@ -77,6 +77,5 @@ def held_out_of(subject: Any, leaves: Sequence[str], groups: Sequence[str]) -> H
 
 def _predicted(posterior: Any, data: Mapping[str, Any], name: str, rows: AnyArray) -> tuple[Array, Array]:
     """Return mean and standard deviation of predictions of an observed variable for some of the rows."""
-    rest = Placed({other: value for other, value in data.items() if other != name})
-    told = posterior.predict(rest)[name]
+    told = from_the_rest(posterior, data, name)
     return np.asarray(told.mean)[rows], np.asarray(told.standard_deviation)[rows]

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ....posterior.figures import Figures
 from ..section import Page, Section
-from .figures import WORD, Figures
+from .figures import are_probabilities, event_name, figures_at, is_over_words
 
 _MOST_INTERVALS = 60
 _MOST_COLUMNS = 30
@@ -26,8 +27,8 @@ class Pictures(Section):
         figures = subject.drawn
         return {
             "pictures": {
-                "intervals": intervals_of(figures),
-                "cells": cells_of(figures),
+                "intervals": intervals_of(subject, figures),
+                "cells": cells_of(subject, figures),
                 "topics": topics_of(subject, figures),
             }
         }
@@ -36,64 +37,60 @@ class Pictures(Section):
         return page["pictures"]
 
 
-def intervals_of(figures: Sequence[Figures]) -> list[dict[str, Any]]:
+def intervals_of(subject: Any, figures: Sequence[Figures]) -> list[dict[str, Any]]:
     """Return the variables whose entries are drawn below each other; the table has single numbers and matrices."""
     found = []
     for own in figures:
-        if own.mean.size < 2 or own.n_event == 2 or _is_topics(own):
+        if own.mean.size < 2 or own.n_event == 2 or _is_topics(subject, own):
             continue
-        places, left = own.places(_MOST_INTERVALS)
-        entries = [(own.label(place), own.at(place)) for place in places]
+        places, left = own.largest(_MOST_INTERVALS)
+        entries = [(own.label(place), figures_at(own, place)) for place in places]
         found.append(
             {
-                "name": own.shown,
+                "name": own.title,
                 "labels": [label for label, _ in entries],
                 "mean": [mean for _, (mean, *_) in entries],
                 "low": [low for _, (_, _, low, _) in entries],
                 "high": [high for _, (*_, high) in entries],
-                "bars": own.is_simplex,
+                "bars": are_probabilities(subject, own),
                 "left_out": left,
             }
         )
     return found
 
 
-def cells_of(figures: Sequence[Figures]) -> list[dict[str, Any]]:
+def cells_of(subject: Any, figures: Sequence[Figures]) -> list[dict[str, Any]]:
     """Return the variables with two axes, which are drawn as tables of coloured cells."""
     return [
-        _cells(own)
+        _cells(subject, own)
         for own in figures
-        if own.mean.ndim == 2 and own.n_event < 2 and min(own.mean.shape) > 1 and not _is_topics(own)
+        if own.mean.ndim == 2 and own.n_event < 2 and min(own.mean.shape) > 1 and not _is_topics(subject, own)
     ]
 
 
-def _cells(own: Figures) -> dict[str, Any]:
+def _cells(subject: Any, own: Figures) -> dict[str, Any]:
     n_lines, n_columns = min(own.mean.shape[0], _MOST_LINES), min(own.mean.shape[1], _MOST_COLUMNS)
-    weak = np.zeros(own.mean.shape, dtype=bool)
-    if own.lower is not None and own.upper is not None:
-        weak = (own.lower <= 0) & (own.upper >= 0)
     return {
-        "name": own.shown,
+        "name": own.title,
         "lines": list(own.labels[0][:n_lines]),
         "columns": list(own.labels[1][:n_columns]),
         "line": own.plates[0],
-        "column": own.plates[1] if len(own.plates) == 2 else own.event,
+        "column": own.plates[1] if len(own.plates) == 2 else event_name(subject, own),
         "values": own.mean[:n_lines, :n_columns].tolist(),
-        "weak": weak[:n_lines, :n_columns].tolist(),
+        "weak": own.contains_zero[:n_lines, :n_columns].tolist(),
         "cut": [own.mean.shape[0] - n_lines, own.mean.shape[1] - n_columns],
     }
 
 
-def _is_topics(own: Figures) -> bool:
+def _is_topics(subject: Any, own: Figures) -> bool:
     """Whether these are topics, or other distributions with too many categories to show them all."""
-    return (
-        own.is_simplex and own.mean.ndim == 2 and (own.event == WORD or own.mean.shape[1] > _MANY_CATEGORIES)
-    )
+    is_table = own.mean.ndim == 2 and are_probabilities(subject, own)
+    return is_table and (is_over_words(subject, own) or own.mean.shape[1] > _MANY_CATEGORIES)
 
 
 def topics_of(subject: Any, figures: Sequence[Figures]) -> list[dict[str, Any]]:
     """Return the topics: how much of the tokens each has, and its words, by probability and by what sets it apart."""
-    topics = next((own for own in figures if _is_topics(own)), None)
+    topics = next((own for own in figures if _is_topics(subject, own)), None)
     if topics is None:
         return []
     mean = topics.mean
@@ -132,5 +129,5 @@ def _words(topics: Figures, k: int, by: Any) -> list[list[Any]]:
 
 
 def _at(topics: Figures, place: tuple[int, int]) -> list[float | None]:
-    mean, _, low, high = topics.at(place)
+    mean, _, low, high = figures_at(topics, place)
     return [mean, low, high]

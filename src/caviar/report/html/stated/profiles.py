@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from ....estimators._components import told_by
 from ...tables import component_table
 from ..numbers import number, percent
 from ..section import Section
@@ -30,7 +29,7 @@ class Profiles(Section):
                 "name": name,
                 "kind": kind,
                 "cells": [_cell(own, place) for own in shown],
-                "apart": _apart(shown, place),
+                "apart": told_by(shown, place),
             }
             for place, (name, kind) in enumerate(zip(names, estimator.kinds_, strict=True))
         ]
@@ -60,19 +59,3 @@ def _cell(component: Any, place: int) -> dict[str, Any]:
     if width is not None:
         rest.append(f"mean in {number(mean.low, beside=width)} to {number(mean.high, beside=width)}")
     return {"first": number(mean.value, beside=width), "rest": rest, "key": mean.value}
-
-
-def _apart(components: Any, place: int) -> float:
-    """Return how far clusters differ in a column, from 0 to 1: the share of its variation that they explain."""
-    weights = np.array([own.weight.value for own in components])
-    weights = weights / weights.sum()
-    if components[0].probabilities[place] is not None:
-        shares = np.array([[own.value for own in each.probabilities[place].values()] for each in components])
-        whole = weights @ shares
-        left = 1.0 - float(weights @ (shares**2).sum(axis=1))
-        total = 1.0 - float((whole**2).sum())
-    else:
-        means = np.array([own.mean[place].value for own in components])
-        left = float(weights @ np.square([own.standard_deviation[place] for own in components]))
-        total = left + float(weights @ (means - weights @ means) ** 2)
-    return 1.0 - left / total if total > 0 else 0.0

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from .... import language
-from ...._errors import CaviarError
 from ...._typing import AnyArray
 from ....families import Categorical, ChainMixture, ForecastMarkovChain, MarkovChain
-from ....names import Placed
+from ....posterior.prediction.residuals import Residuals, means_of_neighbours
 from ..numbers import as_numbers, in_digits, spread_out
 from ..section import Page, Section
 from ..seen import Seen
@@ -66,7 +65,7 @@ def rows_of(subject: Any) -> dict[str, Any] | None:
             found["clouds"].append(_cloud(name, np.asarray(factor.mean)))
     if subject.vocabulary:
         found["documents"] = _documents(local["proportions"].mean)
-    found["predictions"] = _predictions(subject)
+    found["predictions"] = [_beside(leaf, own, subject.seen) for leaf, own in subject.residuals]
     _add_held_out(subject, found)
     for own in [*found["chains"], *found["groups"]]:
         own["labels"] = subject.posterior.names.entries(own["name"])
@@ -219,38 +218,18 @@ def _documents(proportions: AnyArray) -> list[dict[str, Any]]:
     ]
 
 
-def _predictions(subject: Any) -> list[dict[str, Any]]:
-    """Return predictions beside observations, of each leaf that known columns predict."""
-    assert subject.seen is not None
-    posterior, data = subject.posterior, dict(subject.data or {})
-    if not any(isinstance(node, language.Data) for node in posterior.model.nodes):
-        return []
-    found = []
-    for leaf in posterior.model.leaves:
-        observed = as_numbers(data.get(leaf.name))
-        if observed is None or isinstance(leaf, language.Categorical):
-            continue
-        rest = Placed({name: value for name, value in data.items() if name != leaf.name})
-        try:
-            told = posterior.predict(rest)[leaf.name]
-        except CaviarError:
-            # its mean has no closed form
-            continue
-        if np.shape(told.mean) != observed.shape:
-            continue
-        found.append(_beside(leaf, observed.ravel(), told, subject.seen))
-    return found
-
-
-def _beside(leaf: Any, observed: AnyArray, told: Any, seen: Seen) -> dict[str, Any]:
-    mean, sd = np.ravel(told.mean), np.ravel(told.standard_deviation)
+def _beside(leaf: Any, residuals: Residuals, seen: Seen) -> dict[str, Any]:
+    """Return predictions beside observations."""
+    told = (residuals.observed, residuals.prediction.mean, residuals.prediction.sd)
+    observed, mean, sd = (np.ravel(own) for own in told)
     rows = np.flatnonzero(~np.isnan(observed) & np.isfinite(mean))
     chosen = rows[spread_out(len(rows), _MOST_POINTS)]
     is_probability = isinstance(leaf, language.Bernoulli)
     points = np.column_stack([mean[chosen], observed[chosen]])
     title = f"Predictions of {leaf.name} beside what was observed"
     if is_probability:
-        points = _shares(mean[rows], observed[rows])
+        groups = means_of_neighbours(mean[rows], observed[rows], min(_GROUPS, len(rows) // 10))
+        points = np.array([(probability, share) for probability, share, _ in groups])
         title = (
             f"Predicted probability of {leaf.name} beside the observed share, in {len(points)} groups of rows"
         )
@@ -282,13 +261,3 @@ def _scores(leaf: Any, observed: AnyArray, mean: AnyArray, sd: AnyArray) -> dict
         "explained": 1 - float(np.sum(residual**2)) / spread if spread > 0 else None,
         "covered": float(inside.mean()) if isinstance(leaf, language.Normal) and n else None,
     }
-
-
-def _shares(probability: AnyArray, observed: AnyArray) -> AnyArray:
-    """Return mean probability and share of ones of groups of rows with similar probabilities, (groups, 2)."""
-    groups = np.array_split(
-        np.argsort(probability, kind="stable"), max(1, min(_GROUPS, len(probability) // 10))
-    )
-    return np.array(
-        [[probability[rows].mean(), observed[rows].mean()] for rows in groups if len(rows)]
-    ).reshape(-1, 2)

@@ -11,6 +11,7 @@ from ....estimators._components import column_names
 from ....estimators.mixed_models.columns import Rows as Table
 from ....estimators.mixed_models.design import NEW
 from ....language import Categorical, Data, MarkovChain
+from ....posterior.figures import Figures
 from ....posterior.posterior import Posterior
 from ..checks import Checks
 from ..naming import in_words
@@ -19,7 +20,7 @@ from ..shared import Progress, Quality, Reproduce, Trust
 from ..subject import Subject
 from .columns import columns_of, columns_of_formula
 from .effects import Effects
-from .figures import Figures, figures_of
+from .figures import figures_of
 from .findings import findings_of
 from .pictures import Pictures
 from .profiles import Profiles
@@ -267,7 +268,10 @@ class MixedModelSubject(StatedSubject):
     @cached_property
     def figures(self) -> list[Figures]:
         """Those of the posterior, without the places of new groups, which have no rows."""
-        return [own.without(NEW) for own in figures_of(self)]
+        return [
+            own.along_first(range(len(own.mean) - 1)) if own.labels and NEW in own.labels[0][-1:] else own
+            for own in figures_of(self)
+        ]
 
     @property
     def group_sizes(self) -> dict[str, int]:

@@ -10,23 +10,25 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaincinv, gammaln
 
 from ...._errors import CaviarError
 from ...._typing import Array
+from ....estimators.mixed_models.spreads import sds_of_variances
 from ....families import Gamma, NormalGamma, NormalWishart, StickBreaking, Wishart
 from ....families._marginals import variable_and_part
+from ....numerics.arguments import central_ends
 from ....posterior.diagnostics.curves import Curves, prior_curves
+from ....posterior.figures import Figures
 from ....posterior.weighted import Weighted
 from ..section import Section
-from .figures import LEVEL, Figures
+from .figures import LEVEL, figures_at
 
 _MOST_ENTRIES = 300
 """Entries of each variable in the table of all; of more, the largest in size are kept."""
 _MOST_PRIORS = 4000
 """Entries of a variable for which the prior is computed."""
 _PROBABILITIES = np.array([0.001, 0.01, 0.025, 0.05, 0.1, 0.2, 0.35, 0.49])
-_ENDS = (0.5 - LEVEL / 2, 0.5 + LEVEL / 2)
+_ENDS = central_ends(LEVEL)
 
 
 class Variables(Section):
@@ -37,15 +39,15 @@ class Variables(Section):
     def gather(self, subject: Any) -> dict[str, Any]:
         entries, left_out = [], {}
         for own in [*subject.figures, *standard_deviations(subject.posterior, subject.figures)]:
-            places, left = own.places(_MOST_ENTRIES)
+            places, left = own.largest(_MOST_ENTRIES)
             if left:
-                left_out[own.shown] = left
+                left_out[own.title] = left
             prior = _prior_of(subject.posterior, own, subject.data or {})
             for place in places:
-                figures = dict(zip(("mean", "sd", "low", "high"), own.at(place), strict=True))
+                figures = dict(zip(("mean", "sd", "low", "high"), figures_at(own, place), strict=True))
                 entries.append(
                     {
-                        "variable": own.shown,
+                        "variable": own.title,
                         "at": own.label(place),
                         **figures,
                         **_beside(prior, place, figures["low"], figures["high"]),
@@ -116,7 +118,7 @@ def standard_deviations(posterior: Any, figures: list[Figures]) -> list[Figures]
         shape, scale = np.broadcast_arrays(*gamma)
         if not np.all(shape > 0.5):
             continue
-        found.append(_figures(own, shape, scale))
+        found.append(_named(own, *sds_of_variances(shape, scale, LEVEL)))
     return found
 
 
@@ -148,15 +150,6 @@ def _gamma_of(factor: Any, own: Figures) -> tuple[Array, Array] | None:
     return None
 
 
-def _figures(own: Figures, shape: Array, scale: Array) -> Figures:
-    """Return the figures of standard deviations, of a matrix those of its diagonal."""
-    mean = np.sqrt(scale) * np.exp(gammaln(shape - 0.5) - gammaln(shape))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        variance = np.where(shape > 1, scale / (shape - 1) - mean**2, np.nan)
-        lower, upper = (np.sqrt(scale / gammaincinv(shape, 1.0 - end)) for end in _ENDS)
-    return _named(own, mean, np.sqrt(np.maximum(variance, 0.0)), (lower, upper))
-
-
 def _of_values(own: Figures, weighted: Weighted) -> Figures:
     """Return the figures of the standard deviations that belong to weighted precisions."""
     values = np.asarray(weighted.values)
@@ -166,14 +159,14 @@ def _of_values(own: Figures, weighted: Weighted) -> Figures:
 
 
 def _named(own: Figures, mean: Array, sd: Array, ends: Any) -> Figures:
+    """Return figures of standard deviations in the place of those of precisions, of a matrix those of its diagonal."""
     is_matrix = own.n_event == 2
     lower, upper = ends
     return replace(
         own,
         name=f"{own.name} as sd",
-        shown=f"{own.shown} as sd",
-        labels=own.labels[:-1] if is_matrix else own.labels,
-        are_named=own.are_named[:-1] if is_matrix else own.are_named,
+        shown=f"{own.title} as sd",
+        names=own.names[:-1] if is_matrix else own.names,
         mean=mean,
         sd=sd,
         lower=lower,

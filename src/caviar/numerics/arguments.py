@@ -1,11 +1,26 @@
-"""Numbers strictly between 0 and 1, such as the level of an interval."""
+"""Checks of arguments: whole numbers, such as the number of draws, and shares, such as the level of an interval."""
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 from .._errors import ParameterError
+
+
+def require_whole(name: str, value: Any, at_least: int | None) -> int:
+    """Return a whole number, large enough if there is a smallest one; True and False are none.
+
+    Raises
+    ------
+    ParameterError
+        If it is anything else.
+    """
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_whole or (at_least is not None and value < at_least):
+        bound = "" if at_least is None else f" of at least {at_least}"
+        raise ParameterError(f"{name} must be a whole number{bound}; got {value!r}")
+    return int(value)
 
 
 def require_share(name: str, value: Any) -> float:
