@@ -1,0 +1,106 @@
+"""Examples of the BUGS manuals, with the priors of these, beside quadrature."""
+
+from __future__ import annotations
+
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp, multigammaln
+
+import caviar as cv
+
+NAN = np.nan
+
+CAMEL = np.array(
+    [[1, 1], [1, -1], [-1, 1], [-1, -1], *[[2, NAN]] * 2, *[[-2, NAN]] * 2, *[[NAN, 2]] * 2, *[[NAN, -2]] * 2]
+)
+"""Vectors seen in part, of which either sign of the correlation explains the second moments."""
+
+DOSE = np.repeat([0.0, 10.0, 33.0, 100.0, 333.0, 1000.0], 3)
+COLONIES = np.array([15, 21, 29, 16, 18, 21, 16, 26, 33, 27, 41, 60, 33, 38, 41, 20, 27, 42])
+"""Of salmonella on plates with a dose of quinoline, three plates each."""
+
+
+def _camel_by_quadrature() -> tuple[float, np.ndarray, np.ndarray]:
+    """Return log evidence, and means and standard deviations of the precision, by sums over a grid."""
+    logs, angle = np.linspace(-2.2, 2.2, 121), np.linspace(-3.5, 3.5, 241)
+    first, second, bend = np.meshgrid(logs, logs, angle, indexing="ij")
+    rho = np.tanh(bend)
+    # of the covariance; the volume is that of the three entries of the precision
+    a, b = np.exp(2 * first), np.exp(2 * second)
+    determinant = a * b * (1 - rho**2)
+    p, q, r = b / determinant, a / determinant, -rho * np.sqrt(a * b) / determinant
+    df = 4.0
+    prior = (
+        0.5 * (df - 3) * np.log(p * q - r**2)
+        - 0.5 * (p + q)
+        - 0.5 * df * 2 * np.log(2)
+        - multigammaln(df / 2, 2)
+    )
+    # d(p, q, r) / d(log sd, log sd, rho) is 4 / ((a b)^(3/2) (1 - rho^2)^3)
+    volume = np.log(4.0) - 1.5 * np.log(a * b) - 3 * np.log1p(-(rho**2)) + np.log1p(-(rho**2))
+    total = prior + volume
+    for row in CAMEL:
+        if np.isnan(row).any():
+            (value,), variance = row[~np.isnan(row)], b if np.isnan(row[0]) else a
+            total = total - 0.5 * np.log(2 * np.pi * variance) - 0.5 * value**2 / variance
+        else:
+            x, y = row
+            total = total - np.log(2 * np.pi) + 0.5 * np.log(p * q - r**2)
+            total = total - 0.5 * (p * x * x + 2 * r * x * y + q * y * y)
+    cell = np.log((logs[1] - logs[0]) ** 2 * (angle[1] - angle[0]))
+    evidence = logsumexp(total) + cell
+    weights = np.exp(total + cell - evidence)
+    means = np.array([np.sum(weights * own) for own in (p, q, r)])
+    sds = np.sqrt([np.sum(weights * own**2) - mean**2 for own, mean in zip((p, q, r), means, strict=True)])
+    return float(evidence), means, sds
+
+
+def test_camel() -> None:
+    """Entries that are missing have a factor each row: the fit is not exact, nor is its saddle point an end."""
+    obs = cv.Plate("obs")
+    precision = cv.Wishart("precision", 4.0, np.eye(2))
+    data = {"y": CAMEL}
+    posterior = cv.Model(cv.MultivariateNormal("y", np.zeros(2), precision, plates=obs)).fit(data, seed=0)
+    evidence, means, sds = _camel_by_quadrature()
+    assert not posterior.is_exact
+    assert abs(posterior["precision"].mean[0, 1]) > 0.2  # zero is the saddle point
+    shown, spread = posterior.mean("precision"), posterior.sd("precision")
+    places = (np.array([0, 1, 0]), np.array([0, 1, 1]))
+    np.testing.assert_allclose(shown[places], means, atol=0.1 * sds.max())
+    np.testing.assert_allclose(spread[places], sds, rtol=0.1)
+    told = posterior.evidence(data, seed=0)
+    assert posterior.elbo < evidence - 0.5
+    assert abs(told.value - evidence) < 0.1
+    assert posterior.interval_remark
+
+
+def test_a_saved_fit_to_vectors_seen_in_part_is_not_exact(tmp_path) -> None:
+    obs = cv.Plate("obs")
+    model = cv.Model(
+        cv.MultivariateNormal("y", np.zeros(2), cv.Wishart("precision", 4.0, np.eye(2)), plates=obs)
+    )
+    posterior = model.fit({"y": CAMEL}, seed=0, uncertainty="mean_field")
+    posterior.save(tmp_path / "camel.caviar")
+    assert not cv.load(tmp_path / "camel.caviar").is_exact
+    assert model.fit({"y": CAMEL[:4]}).is_exact
+
+
+@pytest.mark.starts_of_users
+@pytest.mark.parametrize(("size", "vague"), [(30.0, 1e-4), (1000.0, 1e-4), (10_000.0, 0.1)])
+def test_salmon_starts_near_its_counts(size: float, vague: float) -> None:
+    """Effects of plates went to minus a million before anything was known of the dose."""
+    columns = np.column_stack(
+        [np.ones(18), np.log(DOSE + 10) - np.log(DOSE + 10).mean(), (DOSE - DOSE.mean()) / 1000]
+    )
+    plate = cv.Plate("plate")
+    w = cv.MultivariateNormal("w", np.zeros(3), vague * np.eye(3))
+    own = cv.Normal("own", 0.0, cv.Gamma("tau", 1.0, 0.1), plates=plate)
+    mean = cv.exp(cv.dot(cv.Data("X", plates=plate), w) + own)
+    posterior = cv.Model(cv.NegativeBinomial("y", mean, size, plates=plate)).fit(
+        {"y": COLONIES, "X": columns}, seed=0
+    )
+    assert posterior.converged
+    assert posterior.n_iter < 200
+    # Poisson with these effects, by Hamiltonian Monte Carlo: 3.31, 0.31 and -0.98
+    np.testing.assert_allclose(posterior["w"].mean, [3.31, 0.31, -0.98], atol=0.06)
