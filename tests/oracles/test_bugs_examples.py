@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import numpy as np
 import pytest
 from scipy.special import logsumexp, multigammaln
@@ -23,7 +22,7 @@ COLONIES = np.array([15, 21, 29, 16, 18, 21, 16, 26, 33, 27, 41, 60, 33, 38, 41,
 
 def _camel_by_quadrature() -> tuple[float, np.ndarray, np.ndarray]:
     """Return log evidence, and means and standard deviations of the precision, by sums over a grid."""
-    logs, angle = np.linspace(-2.2, 2.2, 121), np.linspace(-3.5, 3.5, 241)
+    logs, angle = np.linspace(-2.2, 2.2, 61), np.linspace(-3.5, 3.5, 121)
     first, second, bend = np.meshgrid(logs, logs, angle, indexing="ij")
     rho = np.tanh(bend)
     # of the covariance; the volume is that of the three entries of the precision
@@ -104,3 +103,43 @@ def test_salmon_starts_near_its_counts(size: float, vague: float) -> None:
     assert posterior.n_iter < 200
     # Poisson with these effects, by Hamiltonian Monte Carlo: 3.31, 0.31 and -0.98
     np.testing.assert_allclose(posterior["w"].mean, [3.31, 0.31, -0.98], atol=0.06)
+
+
+def _of_logistic_effects(
+    n: np.ndarray, y: np.ndarray, shape: float, rate: float
+) -> tuple[float, float, tuple[float, float]]:
+    """Return mean and sd of the level of hospitals, and the 90% interval of their precision, by quadrature."""
+    levels, logs = np.linspace(-4.0, -1.2, 141), np.linspace(-3.0, 8.0, 221)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    total = np.empty((len(levels), len(logs)))
+    for place, log in enumerate(logs):
+        eta = levels[:, None, None] + np.exp(-log / 2) * nodes
+        each = y[:, None] * eta - n[:, None] * np.logaddexp(0.0, eta)
+        total[:, place] = logsumexp(each, b=weights, axis=2).sum(axis=1) + shape * log - rate * np.exp(log)
+    density = np.exp(total - total.max())
+    density /= density.sum()
+    mean = density.sum(axis=1) @ levels
+    ends = np.interp([0.05, 0.95], np.cumsum(density.sum(axis=0)), logs)
+    return mean, np.sqrt(density.sum(axis=1) @ levels**2 - mean**2), tuple(np.exp(ends))
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_surgical(centred: bool) -> None:
+    """The effect of each hospital, a row of its own, has one factor with the level where figures are integrated."""
+    n = np.array([47, 148, 119, 810, 211, 196, 148, 215, 207, 97, 256, 360])
+    y = np.array([0, 18, 8, 46, 8, 13, 9, 31, 14, 8, 29, 24])
+    hospital = cv.Plate("hospital")
+    level, between = cv.Normal("level", 0.0, 1e-6), cv.Gamma("between", 1.0, 0.1)
+    own = cv.Normal("own", level if centred else 0.0, between, plates=hospital)
+    chance = cv.logistic(own if centred else level + own)
+    model = cv.Model(cv.Binomial("y", cv.Data("n", plates=hospital), chance, plates=hospital))
+    posterior = model.fit({"y": y, "n": n}, seed=0)
+    mean, sd, ends = _of_logistic_effects(n, y, 1.0, 0.1)
+    assert posterior.uncertainty == "integrated"
+    assert abs(posterior.mean("level") - mean) < 0.05 * sd
+    np.testing.assert_allclose(posterior.sd("level"), sd, rtol=0.06)
+    np.testing.assert_allclose(posterior.interval("between", 0.9), ends, rtol=0.06)
+    # the factor of the fit is as it was, and so are figures that are asked for
+    plain = model.fit({"y": y, "n": n}, seed=0, uncertainty="linear_response")
+    assert plain.uncertainty == "linear_response"
+    assert posterior.elbo == plain.elbo

@@ -31,6 +31,7 @@ from .fits_at_values import TO_A_FIXED_POINT, arguments_of, fits_at_values
 from .integrated import IntegratedPosterior
 from .lattice_of_fits import MOST_DIMENSIONS, integral_of_fits, profiles_of
 from .of_mixtures import OVERLAP, integrated_over_scale, is_cheap, scale_shared_by_components
+from .over_effects import integrated_over_effects_of_rows
 from .shown import Integrated
 
 _MOST_BY_ROWS = 4
@@ -163,6 +164,10 @@ class Integrates(ShowsUncertainty, Responds):
                 return None
         integral = integral_of_fits(fit._factors, given, names).beside(fit._factors, self._factors)
         return Integrated.of(integral, self._factors, of_light_tails(problem, names))
+
+    def _integrated_over_effects(self, pending: Pending) -> Integrated | None:
+        """Return the figures of a fit whose effects of rows behind a link are globals; None without such effects."""
+        return integrated_over_effects_of_rows(self, pending)
 
     def _beside(self, pending: Pending, response: Any, corrected: Corrected) -> Integrated | None:
         """Return better figures than those to second order where these hold; None if there are none.

@@ -68,7 +68,8 @@ class Pending(Source):
     def _first(self, posterior: Any) -> tuple[Tell, ...]:
         """Return what is better than linear response wherever it tells something."""
         # a large factor has the covariances of what is left out, but not what the rows hide beside it
-        return (posterior._integrated, *((posterior._integrated_in_rows,) if self.left_out else ()))
+        first = posterior._integrated, posterior._integrated_over_effects
+        return (*first, *((posterior._integrated_in_rows,) if self.left_out else ()))
 
     def told_by(self, tell: Tell) -> Source:
         return PendingTold(self.data, self.sample_weight, self.left_out, self.bound, tell)
