@@ -143,3 +143,30 @@ def test_surgical(centred: bool) -> None:
     plain = model.fit({"y": y, "n": n}, seed=0, uncertainty="linear_response")
     assert plain.uncertainty == "linear_response"
     assert posterior.elbo == plain.elbo
+
+
+@pytest.mark.starts_of_users
+def test_stagnant_begins_at_the_best_change() -> None:
+    """Both lines follow the first guess of where they meet, and hold it there: at 18.1 nats, and not at 25.7."""
+    x = np.array(
+        [-1.39, -1.39, -1.08, -1.08, -0.94, -0.80, -0.63, -0.63, -0.25, -0.25, -0.12, -0.12, 0.01, 0.11, 0.11]
+    )
+    x = np.append(x, [0.11, 0.25, 0.25, 0.34, 0.34, 0.44, 0.59, 0.70, 0.70, 0.85, 0.85, 0.99, 0.99, 1.19])
+    y = np.array([1.12, 1.12, 0.99, 1.03, 0.92, 0.90, 0.81, 0.83, 0.65, 0.67, 0.60, 0.59, 0.51, 0.44, 0.43])
+    y = np.append(
+        y, [0.43, 0.33, 0.30, 0.25, 0.24, 0.13, -0.01, -0.13, -0.14, -0.30, -0.33, -0.46, -0.43, -0.65]
+    )
+    grid = np.linspace(-1.3, 1.1, 49)
+    obs, change = cv.Plate("obs"), cv.Plate("change", len(grid))
+    c = cv.Categorical("c", np.full(len(grid), 1 / len(grid)))
+    level, before, after = (cv.Normal(name, 0.0, 1e-6) for name in ("level", "before", "after"))
+    left, right = (cv.Data(name, plates=(obs, change)) for name in ("left", "right"))
+    mean = level + before * left[c] + after * right[c]
+    model = cv.Model(cv.Normal("y", mean, cv.Gamma("tau", 1e-3, 1e-3), plates=obs))
+    away = x[:, None] - grid
+    data = {"y": y, "left": np.minimum(away, 0), "right": np.maximum(away, 0)}
+    found = model.fit(data, seed=0)
+    best = max(model.fit(data, init={"c": k}, uncertainty="mean_field").elbo for k in range(22, 33))
+    assert found.elbo > best - 1e-6
+    # least squares at each change, the coefficients integrated out, has .030 +- .032
+    assert abs(grid[found["c"].probabilities.argmax()] - 0.03) < 0.032
