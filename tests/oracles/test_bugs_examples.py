@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp, multigammaln
@@ -105,16 +108,18 @@ def test_salmon_starts_near_its_counts(size: float, vague: float) -> None:
     np.testing.assert_allclose(posterior["w"].mean, [3.31, 0.31, -0.98], atol=0.06)
 
 
-def _of_logistic_effects(
-    n: np.ndarray, y: np.ndarray, shape: float, rate: float
+def _of_effects(
+    log_density: Callable[[np.ndarray], np.ndarray], levels: np.ndarray, shape: float, rate: float
 ) -> tuple[float, float, tuple[float, float]]:
-    """Return mean and sd of the level of hospitals, and the 90% interval of their precision, by quadrature."""
-    levels, logs = np.linspace(-4.0, -1.2, 141), np.linspace(-3.0, 8.0, 221)
+    """Return mean and sd of the level, and the 90% interval of the precision of effects, by quadrature.
+
+    The log density is that of the rows of each group, (..., groups, nodes), at predictors of shape (..., 1, nodes).
+    """
+    logs = np.linspace(-3.0, 8.0, 221)
     nodes, weights = np.polynomial.hermite_e.hermegauss(40)
     total = np.empty((len(levels), len(logs)))
     for place, log in enumerate(logs):
-        eta = levels[:, None, None] + np.exp(-log / 2) * nodes
-        each = y[:, None] * eta - n[:, None] * np.logaddexp(0.0, eta)
+        each = log_density(levels[:, None, None] + np.exp(-log / 2) * nodes)
         total[:, place] = logsumexp(each, b=weights, axis=2).sum(axis=1) + shape * log - rate * np.exp(log)
     density = np.exp(total - total.max())
     density /= density.sum()
@@ -134,7 +139,12 @@ def test_surgical(centred: bool) -> None:
     chance = cv.logistic(own if centred else level + own)
     model = cv.Model(cv.Binomial("y", cv.Data("n", plates=hospital), chance, plates=hospital))
     posterior = model.fit({"y": y, "n": n}, seed=0)
-    mean, sd, ends = _of_logistic_effects(n, y, 1.0, 0.1)
+    mean, sd, ends = _of_effects(
+        lambda eta: y[:, None] * eta - n[:, None] * np.logaddexp(0.0, eta),
+        np.linspace(-4.0, -1.2, 141),
+        1.0,
+        0.1,
+    )
     assert posterior.uncertainty == "integrated"
     assert abs(posterior.mean("level") - mean) < 0.05 * sd
     np.testing.assert_allclose(posterior.sd("level"), sd, rtol=0.06)
@@ -143,6 +153,48 @@ def test_surgical(centred: bool) -> None:
     plain = model.fit({"y": y, "n": n}, seed=0, uncertainty="linear_response")
     assert plain.uncertainty == "linear_response"
     assert posterior.elbo == plain.elbo
+
+
+@pytest.mark.parametrize("n_rows", [1, 4])
+def test_counts_of_patients(n_rows: int) -> None:
+    """As Epil: counts with more variance than a Poisson, of patients with an effect each, integrated as answers are."""
+    rng, size = np.random.default_rng(2), 50.0
+    patients = np.repeat(np.arange(20), n_rows)
+    y = rng.poisson(np.exp(1.5 + 0.5 * rng.normal(size=20)[patients]))
+    row = cv.Plate("row")
+    level, between = cv.Normal("level", 0.0, 1e-3), cv.Gamma("between", 1.0, 0.1)
+    data: dict[str, np.ndarray] = {"y": y}
+    if n_rows == 1:
+        own: Any = cv.Normal("own", 0.0, between, plates=row)
+    else:
+        data["patient"] = patients
+        own = cv.Normal("own", 0.0, between, plates=cv.Plate("patients", 20))[cv.Data("patient", plates=row)]
+    posterior = cv.Model(cv.NegativeBinomial("y", cv.exp(level + own), size, plates=row)).fit(data, seed=0)
+    sums = np.bincount(patients, y)[:, None]
+
+    def log_density(eta: np.ndarray) -> np.ndarray:
+        return sums * eta - (sums + n_rows * size) * np.log(size + np.exp(eta))
+
+    mean, sd, ends = _of_effects(log_density, np.linspace(0.6, 2.4, 141), 1.0, 0.1)
+    assert posterior.uncertainty == "integrated"
+    assert abs(posterior.mean("level") - mean) < 0.05 * sd
+    np.testing.assert_allclose(posterior.sd("level"), sd, rtol=0.05)
+    np.testing.assert_allclose(posterior.interval("between", 0.9), ends, rtol=0.06)
+
+
+def test_effects_that_are_not_integrated_over_are_in_doubt() -> None:
+    """Of many rows with an effect each, and of grades, whose link has no expectation that would tell."""
+    rng, row = np.random.default_rng(0), cv.Plate("row")
+    own = cv.Normal("own", 0.0, cv.Gamma("between", 1.0, 1.0), plates=row)
+    model = cv.Model(cv.Binomial("y", 10, cv.logistic(cv.Normal("level", 0.0, 0.1) + own), plates=row))
+    told = model.fit({"y": rng.binomial(10, 0.4, size=310)}, seed=0)
+    assert "own[Data('row', plates=row)] with Plate('rows', 310)" in told.interval_remark
+    group = rng.integers(30, size=90)
+    grade = np.searchsorted([-0.5, 0.7], rng.normal(size=30)[group] + rng.normal(size=90))
+    own = cv.Normal("own", 0.0, cv.Gamma("between", 1.0, 1.0), plates=cv.Plate("groups", 30))
+    probabilities = cv.ordered(own[cv.Data("group", plates=row)], cv.Thresholds("cut", 2))
+    told = cv.Model(cv.Categorical("y", probabilities, plates=row)).fit({"y": grade, "group": group}, seed=0)
+    assert "in doubt" in told.interval_remark
 
 
 @pytest.mark.starts_of_users

@@ -58,7 +58,7 @@ class Pending(Source):
 
     def _doubted(self, posterior: Any, found: Uncertainty) -> Uncertainty:
         """Return figures with a sentence on why they may be wrong, if something says so."""
-        if found.kind not in (Widths.kind, MeanField.kind):
+        if found.kind not in (Corrected.kind, Widths.kind, MeanField.kind):
             return found
         with suppress(CaviarError, np.linalg.LinAlgError, OSError):
             doubt = posterior._doubt(self, found)
