@@ -181,7 +181,7 @@ def with_late_effects(basis: Basis) -> Iterator[Callable[[], Start]]:
     if not any(variable.weighs_answer for variable in hidden):
         return
     precisions = [own for v in hidden for own in learnt_in(problem, v, "precision") if isinstance(own, Gamma)]
-    held = {
+    held: dict[Variable, Any] = {
         own: problem.with_known(own, PointMass.of(own, np.full(shape_of(problem, own), _NO_EFFECT)))
         for own in precisions
     }

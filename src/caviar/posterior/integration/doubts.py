@@ -65,8 +65,8 @@ _APART = 0.9
 
 _UNTOLD = (
     "They are in doubt: this link has no method='expectation' that would tell how far its bound moves them. In trials "
-    "with ordered categories 90% intervals of the precision between groups ({}) contained 10% to 87% of its posterior, and those of "
-    "coefficients 60% to 88%: with few rows a group the spread between groups is found too small."
+    "with ordered categories 90% intervals of the precision between groups ({}) contained 10% to 87% of its posterior, "
+    "and those of coefficients 60% to 88%: with few rows a group the spread between groups is found too small."
 )
 
 _MEND = " uncertainty='integrated' of the fit takes longer and has neither error."
