@@ -197,6 +197,29 @@ def test_effects_that_are_not_integrated_over_are_in_doubt() -> None:
     assert "in doubt" in told.interval_remark
 
 
+def test_animals_that_are_there() -> None:
+    """A chance that a prior holds at zero has no digits to second order, which says nothing of the others."""
+    seen = np.repeat(np.arange(6), [175, 29, 24, 15, 5, 2])
+    animal, there = cv.Plate("animal"), cv.Plate("there", 2)
+    z = cv.Categorical("z", cv.Dirichlet("share", [1.0, 1.0]), plates=animal)
+    chance = cv.Beta("chance", [1e-6, 1.0], [1e6, 1.0], plates=there)
+    posterior = cv.Model(cv.Binomial("y", 5, chance[z], plates=animal)).fit({"y": seen}, seed=0)
+    grid = np.linspace(0.002, 0.998, 499)
+    p, share = np.meshgrid(grid, grid, indexing="ij")
+    total = np.zeros_like(p)
+    for value, count in zip(*np.unique(seen, return_counts=True), strict=True):
+        total += count * np.log(share * p**value * (1 - p) ** (5 - value) + (1 - share) * (value == 0))
+    weights = np.exp(total - total.max())
+    weights /= weights.sum()
+    for name, own in (("chance", p), ("share", share)):
+        mean = np.sum(weights * own)
+        sd = np.sqrt(np.sum(weights * own**2) - mean**2)
+        assert abs(posterior.mean(name)[1] - mean) < 0.05 * sd
+        assert posterior.sd(name)[1] == pytest.approx(sd, rel=0.02)
+    assert posterior.uncertainty == "second_order"
+    assert "doubt" not in posterior.interval_remark
+
+
 @pytest.mark.starts_of_users
 def test_stagnant_begins_at_the_best_change() -> None:
     """Both lines follow the first guess of where they meet, and hold it there: at 18.1 nats, and not at 25.7."""
