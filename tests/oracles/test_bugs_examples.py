@@ -149,6 +149,8 @@ def test_surgical(centred: bool) -> None:
     assert abs(posterior.mean("level") - mean) < 0.05 * sd
     np.testing.assert_allclose(posterior.sd("level"), sd, rtol=0.06)
     np.testing.assert_allclose(posterior.interval("between", 0.9), ends, rtol=0.06)
+    asked = model.fit({"y": y, "n": n}, seed=0, uncertainty="integrated")
+    np.testing.assert_allclose(asked.sd("level"), posterior.sd("level"), rtol=1e-6)
     # the factor of the fit is as it was, and so are figures that are asked for
     plain = model.fit({"y": y, "n": n}, seed=0, uncertainty="linear_response")
     assert plain.uncertainty == "linear_response"

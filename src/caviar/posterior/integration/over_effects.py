@@ -36,9 +36,13 @@ def integrated_over_effects_of_rows(posterior: Any, pending: Pending) -> Integra
         return None
     if posterior._evaluator.prior is not None:
         return None
+    values = posterior._evaluator.named(pending.data).values
+    if not isinstance(values, Mapping):
+        # rows that are read anew each time
+        return None
     outcome, effect, plate = found
     outcome, number = with_effects_apart(outcome, effect, plate, n_rows)
-    data = {**posterior._evaluator.named(pending.data).values, number.name: np.arange(n_rows)}
+    data = {**values, number.name: np.arange(n_rows)}
     arguments = {**arguments_of(posterior), "uncertainty": "auto"}
     if arguments["factors"] is APART:
         # the effects add up to one factor with the coefficients

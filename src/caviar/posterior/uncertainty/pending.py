@@ -249,6 +249,7 @@ class AskedIntegrated(Asked):
     def begun(self, posterior: Any) -> Uncertainty:
         tells = (
             posterior._integrated,
+            posterior._integrated_over_effects,
             posterior._integrated_by_rows,
             partial(posterior._integrated_in_rows, at_any_cost=True),
             partial(posterior._integrated_over_scale, at_any_cost=True),
