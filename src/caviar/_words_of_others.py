@@ -27,6 +27,7 @@ INSTEAD = {
     "MvNormal": "its name is MultivariateNormal, with precision= or a known covariance=",
     "LKJCholeskyCov": "state the precision matrix as a Wishart",
     "LKJCorr": "state the precision matrix as a Wishart",
+    "LKJ": "state the precision matrix as a Wishart",
     "InverseWishart": "state the precision matrix, its inverse, as a Wishart",
     "BetaBinomial": "state Binomial(name, trials, p) with p = Beta('p', a, b) on the same plate",
     "DirichletMultinomial": "state Multinomial(name, trials, p) with p = Dirichlet('p', a) on the same plate",
@@ -40,6 +41,11 @@ INSTEAD = {
     "OrderedLogistic": "state Categorical(name, stick_breaking(...)), a sequence of binary questions",
     "Laplace": "a heavy-tailed prior is Normal(name, mean, u) with u = Gamma('u', 0.5, 0.5) on the same plate; for "
     "coefficients also SpikeSlab",
+    "AsymmetricLaplace": "quantile regression has no update here; for noise with outliers state Normal(name, mean, "
+    "u * tau) with u = Gamma('u', 2, 2) on the plate of the values",
+    "cloglog": "the links of binary outcomes are logistic and probit",
+    "CAR": "state MultivariateNormal(name, np.zeros(n), tau * Constant('neighbours', Q)) with a precision matrix Q",
+    "Pareto": "with a known minimum, the logarithms of values over it are Gamma(name, 1, rate)",
     "Weibull": "with a known shape k, the values to the power of k are Gamma(name, 1, rate)",
     "Multinoulli": "its name is Categorical",
     "Discrete": "its name is Categorical",

@@ -93,7 +93,9 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "of one label in each row, as in Categorical('y', ...). Counts of K categories are K - 1 binary "
         "counts, each of what the earlier categories have left: Binomial('y', Data('left', plates=(obs, "
         "cut)), logistic(eta), plates=(obs, cut)), with the counts of the first K - 1 categories, left = "
-        "total - the counts before, and the predictor eta of stick_breaking(eta)",
+        "total - the counts before, and the predictor eta of stick_breaking(eta). With softmax(eta) give each "
+        "category of a count a row of its own, Categorical('y', softmax(eta), plates=obs), and fit with "
+        "sample_weight=counts",
     ),
     "times a number 0 or 1": (
         lambda: _y(cv.Bernoulli("there", 0.5) * cv.Beta("p", 1, 1)),

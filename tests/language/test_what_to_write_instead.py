@@ -129,3 +129,41 @@ def test_other_statements_that_messages_name():
     x = cv.LinearGaussianChain("x", [0.0], [[1.0]], matrices[z], [[4.0]], along=TIME)
     leaf = cv.Normal("y", cv.dot([1.0], x), 1.0, plates=TIME)
     assert np.isfinite(cv.Model(leaf).fit({"y": [0.0, 1.0, 2.0]}, seed=0).elbo)
+
+
+def test_times_of_events_as_the_message_says():
+    """A rate of events that depends on columns: quadrature over the two coefficients."""
+    w = cv.MultivariateNormal("w", np.zeros(2), np.eye(2) / 10)
+    eta = cv.dot(cv.Data("X", plates=OBS), w)
+    with pytest.raises(cv.ModelError, match=r"NegativeBinomial\('event', exp\(predictor \+ Data\('log time'"):
+        cv.Exponential("y", cv.exp(eta), plates=OBS)
+    rng = np.random.default_rng(0)
+    columns = np.column_stack([np.ones(60), rng.normal(size=60)])
+    times = rng.exponential(np.exp(-columns @ [-1.0, 0.7]))
+    events, times = (times < 4).astype(int), np.minimum(times, 4)
+    mean = cv.exp(eta + cv.Data("log time", plates=OBS))
+    model = cv.Model(cv.NegativeBinomial("event", mean, 100, plates=OBS))
+    posterior = model.fit({"X": columns, "event": events, "log time": np.log(times)})
+    grid = np.linspace(-3, 3, 301)
+    first, second = (own.ravel() for own in np.meshgrid(grid, grid, indexing="ij"))
+    log_rates = columns @ np.stack([first, second])
+    logs = events @ log_rates - times @ np.exp(log_rates) - (first**2 + second**2) / 20
+    weights = np.exp(logs - logs.max())
+    weights /= weights.sum()
+    means = np.array([weights @ first, weights @ second])
+    sds = np.sqrt([weights @ first**2, weights @ second**2] - means**2)
+    np.testing.assert_allclose(posterior.mean("w"), means, atol=0.1 * sds.min())
+    np.testing.assert_allclose(posterior.sd("w"), sds, rtol=0.05)
+
+
+def test_words_of_models_on_graphs_and_of_quantiles():
+    for word, advice in (
+        ("CAR", "precision matrix"),
+        ("LKJ", "Wishart"),
+        ("cloglog", "probit"),
+        ("Pareto", "Gamma"),
+    ):
+        with pytest.raises(AttributeError, match=advice):
+            getattr(cv, word)
+    with pytest.raises(AttributeError, match="quantile regression has no update"):
+        cv.AsymmetricLaplace  # noqa: B018

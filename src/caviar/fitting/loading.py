@@ -73,6 +73,8 @@ def posterior_of_document(document: Mapping[str, Any]) -> Posterior:
         _uncertainty=_uncertainty(document.get("uncertainty"), factors),
         _evaluator=evaluator,
         _local=set(local),
+        # files of earlier versions do not say
+        _has_gaps=document.get("has_gaps") is True,
         _factors=factors,
         _shared=SharedFactors(coupled),
         _of_points=_distributions_of(beliefs["of_points"], model.variables, sizes),

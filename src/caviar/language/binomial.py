@@ -37,6 +37,7 @@ class PolyaGammaOfTrials(Hidden):
     family = families.PolyaGammaSum
     letters: ClassVar = {"x": "", "relative_entropy": ""}
     noun = "polya_gamma"
+    weighs_answer = True
     role: ClassVar[Role] = AUGMENTING_SUM
     density = template()
     term: ClassVar[Density] = template(

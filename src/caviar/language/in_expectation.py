@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .algebra import Link
-from .links import Logistic, LogisticOfNormal, Probit, ProbitOfNormal
+from .links import Exponential, ExponentialOfNormal, Logistic, LogisticOfNormal, Probit, ProbitOfNormal
 from .variable import Variable
 
-_OF_NORMAL: Mapping[type[Link], type[Link]] = {Logistic: LogisticOfNormal, Probit: ProbitOfNormal}
+_OF_NORMAL: Mapping[type[Link], type[Link]] = {
+    Logistic: LogisticOfNormal,
+    Probit: ProbitOfNormal,
+    Exponential: ExponentialOfNormal,
+}
 
 
 def in_expectation(outcome: Variable) -> Variable:
@@ -26,3 +30,8 @@ def in_expectation(outcome: Variable) -> Variable:
         if isinstance(own, Link) and type(own) in _OF_NORMAL
     }
     return outcome.state_again(outcome.name, outcome.plates, {**arguments, **links}) if links else outcome
+
+
+def has_expectation(outcome: Variable) -> bool:
+    """Whether some link of an observed variable may have ``method="expectation"``, whatever its predictor is."""
+    return any(type(own) in _OF_NORMAL for own in outcome.arguments.values())

@@ -56,7 +56,14 @@ _OF_COUNTS = (
     "{link!r} is the probabilities of one label in each row, as in Categorical('y', ...). Counts of K categories are "
     "K - 1 binary counts, each of what the earlier categories have left: Binomial('y', Data('left', "
     "plates=(obs, cut)), logistic(eta), plates=(obs, cut)), with the counts of the first K - 1 categories, "
-    "left = total - the counts before, and the predictor eta of stick_breaking(eta)"
+    "left = total - the counts before, and the predictor eta of stick_breaking(eta). With softmax(eta) give each "
+    "category of a count a row of its own, Categorical('y', softmax(eta), plates=obs), and fit with "
+    "sample_weight=counts"
+)
+
+_OF_TIMES = (
+    ". Times until an event, also censored ones, are counts of events, 1 or 0: NegativeBinomial('event', "
+    "exp(predictor + Data('log time', plates=obs)), 100)"
 )
 
 
@@ -86,4 +93,6 @@ def instead_of_link(family: str, slot: str, link: object, is_probability: bool) 
         return _OF_COUNTS.format(link=link)
     if family == "Gamma":
         return _LOGARITHM.format(name="y", slot=slot)
+    if family == "Exponential":
+        return _LOGARITHM.format(name="y", slot=slot) + _OF_TIMES
     return _OF_EXPONENTIALS.get(slot, "")

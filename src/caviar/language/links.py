@@ -441,6 +441,7 @@ class PolyaGamma(Hidden):
     family = families.PolyaGamma
     letters: ClassVar = {"x": ""}
     noun = "polya_gamma"
+    weighs_answer = True
     density = template()
     term = template((1, "self.deviation probability.x"), (-1 / 2, "hidden.x probability.xx"), (-_LOG_2, ""))
     term_of_parent = template(

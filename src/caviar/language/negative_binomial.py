@@ -42,6 +42,7 @@ class PolyaGammaOfCounts(Hidden):
     family = families.PolyaGammaSum
     letters: ClassVar = {"x": "", "relative_entropy": ""}
     noun = "polya_gamma"
+    weighs_answer = True
     role: ClassVar[Role] = AUGMENTING_SUM
     density = template()
     # with the log-odds psi = eta - log r: (x - r) psi / 2 - (x + r) omega psi^2 / 2

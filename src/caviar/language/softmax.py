@@ -299,6 +299,7 @@ class PolyaGammaOfQuestions(Hidden):
     family = families.PolyaGammaSum
     letters: ClassVar = {"x": "", "relative_entropy": ""}
     noun = "polya_gamma"
+    weighs_answer = True
     role: ClassVar[Role] = AUGMENTING_SUM
     density = template()
     term: ClassVar[Density] = template(

@@ -67,6 +67,9 @@ class Variable(Stated):
     is_brought: ClassVar[bool] = False
     """Whether it belongs to another variable that brings it, and is stated by nobody."""
 
+    weighs_answer: ClassVar[bool] = False
+    """Whether it is how much an answer tells of its predictor."""
+
     takes_data: ClassVar[bool] = True
     """Whether it can be observed."""
 

@@ -17,7 +17,7 @@ from ..engine.compiled.stated_priors import stated_prior
 from ..engine.response.quantities import FLAT_DIRECTION, Response
 from ..engine.rows.row_map import RowMap
 from ..families._marginals import Ends, Marginals, normal_marginals, with_places
-from ..language import Bernoulli, Categorical, Normal
+from ..language import Bernoulli, Beta, Categorical, Dirichlet, Normal
 from ..lazy.rows import as_floats
 from ..names import Placed
 from ..numerics.arguments import central_ends
@@ -27,6 +27,9 @@ from .sensitivity import Sensitivity, sensitivity_of
 from .shared_factors import Factored
 from .summary import Summary, summary_of
 from .uncertainty.known import HEAVY, Corrected, Widths, matched
+
+_KNOWN_CHANCE = 1e-6
+"""Standard deviation up to which a chance counts as known, as by a prior Beta(1e-6, 1e6)."""
 
 _NEARLY_FLAT = 1e-5
 """Smallest eigenvalue below which a direction may be flat: a fit that has not quite settled cannot tell."""
@@ -497,13 +500,18 @@ class LinearResponse:
                 name, self._posterior[name], (0.05, 0.95)
             )
             lower = np.concatenate([np.ravel(own.mean if own.lower is None else own.lower) for own in parts])
-            sds[name] = np.where(np.isnan(lower), sd, corrected)
-            shifts[name] = np.where(np.isnan(lower), 0.0, shift)
+            is_known = sd <= self._least_sd(name)
+            stays = np.isnan(lower) | is_known
+            sds[name], shifts[name] = np.where(stays, sd, corrected), np.where(stays, 0.0, shift)
             whole = (shift == told[0]) & (variance == sd**2 + told[1]) & ~np.isnan(lower)
-            if not whole[np.isfinite(sd) & (sd > 0)].all():
+            if not whole[np.isfinite(sd) & ~is_known].all():
                 limited.append(name)
         unseen = tuple(name for name in sds if self._response.has_unseen(name))
         return Corrected(sds, widths.kept, shifts, tuple(limited), unseen)
+
+    def _least_sd(self, name: str) -> float:
+        """Return the standard deviation up to which a number is known: of a chance that a prior has at about 0 or 1."""
+        return _KNOWN_CHANCE if isinstance(self._posterior.model.variables[name], Beta | Dirichlet) else 0.0
 
     @property
     def why_none(self) -> str:

@@ -142,6 +142,7 @@ class Posterior(KnowsItsData, TellsEvidence, TellsEffects, Integrates):
         self._evaluator = evaluator
         hidden = set(result.problem.bound.latent)
         self._local = {v.name for factor in result.problem.factors for v in factor.variables if v in hidden}
+        self._has_gaps = bool(result.problem.bound.gathered("entries"))
         self._factors = with_forecasts(result.problem, factors_at(result.problem, result.q))
         self._shared = SharedFactors.taken_from(self._factors)
         self._of_points = result.beliefs

@@ -77,6 +77,8 @@ class Factored:
     _factors: Mapping[str, Any]
     _local: set[str]
     _shared: SharedFactors = SharedFactors()
+    _has_gaps: bool = False
+    """Whether vectors of the data were seen in part: what is missing in them has a factor in each row."""
     _evaluator: Any
     """It binds the model to data."""
 
@@ -119,7 +121,8 @@ class Factored:
         >>> cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]}).is_exact
         True
         """
-        return len(self._independent) + len(self._local) == 1 and not self._evaluator.point
+        has_one_factor = len(self._independent) + len(self._local) == 1 and not self._has_gaps
+        return has_one_factor and not self._evaluator.point
 
     def _counted(self, data: Any, sample_weight: Any = None) -> dict[str, Array]:
         """Return which repetitions of global variables count for these data, of those with some that do not."""

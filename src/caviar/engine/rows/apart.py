@@ -31,9 +31,8 @@ _NEVER = 1e100
 def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: bool) -> LocalState:
     """Return the natural parameters of every local factor that is not known yet, and keep their statistics.
 
-    The first sweep begins with factors of labels alone: beside sizes at their prior and large globals these would
-    exclude what a row has, and then tell the sizes nothing. Labels that have begun at their best come last. Rows that
-    are settled stay as they are; once half of a block is, the sweeps go on with the others.
+    Labels that have begun at their best come last of the first sweep. Rows that are settled stay as they are; once half
+    of a block is, the sweeps go on with the others.
 
     Parameters
     ----------
@@ -51,10 +50,7 @@ def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: b
             inference.factor.infer(expected)
             natural[inference.factor.key], work.state[inference.factor.key] = found, expected
         return natural
-    first = sorted(
-        unknown,
-        key=lambda own: (own.factor.key in begun, len(own.factor.labels) != len(own.factor.variables)),
-    )
+    first = sorted(unknown, key=lambda own: (own.factor.key in begun, _place_in_first_sweep(own)))
     natural, moves = _swept(first, work)
     part, own, where = work, natural, np.arange(work.rows.n_rows)
     for _ in range(COLD_SWEEPS - 1):
@@ -66,6 +62,19 @@ def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: b
         own, moves = _swept(unknown, part)
     _write(part, own, where, work, natural)
     return natural
+
+
+def _place_in_first_sweep(own: FactorOfRows) -> int:
+    """Return 0 for labels alone, 1 for Polya-Gamma numbers, 2 for all else.
+
+    Beside sizes at their prior and large globals labels would exclude what a row has, and then tell the sizes nothing.
+    And where nothing says yet how much an answer tells of its predictor, an effect of the row would be what the
+    answer pulls it to against the prior of the effect alone: a count under 1,000 trials by hundreds.
+    """
+    factor = own.factor
+    if len(factor.labels) == len(factor.variables):
+        return 0
+    return 1 if all(variable.weighs_answer for variable in factor.variables) else 2
 
 
 def _swept(unknown: Sequence[FactorOfRows], work: BlockWork) -> tuple[LocalState, AnyArray]:
@@ -123,7 +132,7 @@ def best_labels(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:
         return {}
     coupled = [(own, values) for own in dependent if (values := own.factor.values) is not None]
     n_combinations = np.prod([float(values.shape[1]) for _, values in coupled])
-    others = [own for own in dependent if own.factor.values is None]
+    others = sorted((own for own in dependent if own.factor.values is None), key=_place_in_first_sweep)
     if n_combinations > _MOST_INTEGRATED or any(
         own.factor.couples or isinstance(own.factor, ChainFactor) for own in others
     ):

@@ -45,7 +45,7 @@ from .products.effects import learnt_precisions
 from .race import Begun, best_of
 from .regroup import regrouping_of
 from .trials import has_very_many, start_of_very_many, tried, unless_lower, unless_silent
-from .warm_up import settled, with_absent, with_wide_effects, with_wide_steps
+from .warm_up import settled, with_absent, with_late_effects, with_wide_effects, with_wide_steps
 
 _BEHIND = 0.25
 """Nats a value behind the best before the first iteration beyond which a start of an ordinary mixture is left out."""
@@ -243,6 +243,7 @@ def _starts(basis: Basis, guesses: Sequence[Guess]) -> Iterator[Callable[[], Sta
         if not number:
             yield from (partial(start_from, other, dict(guess)) for other in with_indicators(basis))
             yield from with_wide_effects(basis)
+            yield from with_late_effects(basis)
             for own in (basis, *others):
                 yield from with_absent(own, guess)
 

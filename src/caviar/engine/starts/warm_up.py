@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..._errors import ImproperError
-from ...language import Variable
+from ...language import Gamma, Variable
 from ..ascent.degeneracy import has_collapsed
 from ..ascent.driver import Settings, iterate
 from ..ascent.problem import Problem, statistics_of
@@ -30,7 +30,7 @@ from .factors.prior import Start, own_natural, prior_start
 from .guesses.basis import Basis, Guess
 from .guesses.from_labels import from_labels
 from .products.columns import Setting
-from .products.effects import precisions_of_effects, widths_of
+from .products.effects import learnt_in, precisions_of_effects, shape_of, widths_of
 from .products.steps import widths_of_steps
 from .race import Begun, gone_on_from
 
@@ -39,9 +39,15 @@ _ROUNDS = Settings(max_iter=20, tol=0.0)
 _FIRST_SWEEPS = Settings(max_iter=10, tol=1e-3)
 """Over everything but what is given: what it is found from first, as a noise level at its prior, may be far away."""
 
+_SWEEPS_WITHOUT_EFFECTS = Settings(max_iter=100, tol=1e-3)
+"""Over what is beside a link, without the effects of rows: from a vague prior the way is long, and each sweep short."""
+
 _LEAST = (1.5, 4.0)
 """Log-odds for 1 that the data give a number which stays at 1: half the square of a weight in units of its standard
 deviation, less a half. So weights of two and of three standard deviations stay."""
+
+_NO_EFFECT = 1e6
+"""Precision of effects on log-odds at which there are none."""
 
 
 def settled(
@@ -61,7 +67,11 @@ def settled(
 
 
 def brought_near(
-    problem: Problem, q: dict[Variable, Any], fixed: Mapping[Variable, Any], row_map: RowMap
+    problem: Problem,
+    q: dict[Variable, Any],
+    fixed: Mapping[Variable, Any],
+    row_map: RowMap,
+    sweeps: Settings = _FIRST_SWEEPS,
 ) -> Begun:
     """Return where first sweeps over everything but the fixed globals lead; as they are where that is not a fit."""
     others = [variable for variable in problem.order if variable not in fixed]
@@ -73,7 +83,7 @@ def brought_near(
             return _once_updated(problem, held, others, row_map) or Begun((problem, q))
         schedule = as_exact_as(row_map, Batch(None))
         first = schedule.init(Beginning(problem.updating(others), q, row_map))
-        found = schedule.finish(iterate(schedule, first, _FIRST_SWEEPS))
+        found = schedule.finish(iterate(schedule, first, sweeps))
     except ImproperError:
         return Begun((problem, q))
     if found.status is Status.INTERRUPTED:
@@ -158,6 +168,32 @@ def with_wide_effects(basis: Basis, spread: float = 0.0) -> Iterator[Callable[[]
             for own, point in points.items()
         }
         yield lambda: brought_near(basis.problem, {**basis.q, **held}, held, basis.row_map).start
+
+
+def with_late_effects(basis: Basis) -> Iterator[Callable[[], Start]]:
+    """Yield a start in which effects of rows wait, until what all rows have in common has settled; none without both.
+
+    Beside coefficients that are as wide as a vague prior, an answer behind a logistic link tells of its predictor only
+    how far to go, by thousands: an effect of the row goes there first, and coefficients follow it slowly.
+    """
+    problem = basis.problem
+    hidden = [variable for factor in problem.factors for variable in factor.variables]
+    if not any(variable.weighs_answer for variable in hidden):
+        return
+    precisions = [own for v in hidden for own in learnt_in(problem, v, "precision") if isinstance(own, Gamma)]
+    held: dict[Variable, Any] = {
+        own: problem.with_known(own, PointMass.of(own, np.full(shape_of(problem, own), _NO_EFFECT)))
+        for own in precisions
+    }
+    if held:
+        yield lambda: _with_late(basis, held)
+
+
+def _with_late(basis: Basis, held: Mapping[Variable, Any]) -> Start:
+    problem, q = brought_near(
+        basis.problem, {**basis.q, **held}, held, basis.row_map, _SWEEPS_WITHOUT_EFFECTS
+    ).start
+    return problem, {**q, **{own: basis.q[own] for own in held}}
 
 
 def with_wide_steps(basis: Basis, row_map: RowMap) -> tuple[Basis, list[Callable[[], Start]]]:

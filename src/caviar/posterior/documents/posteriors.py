@@ -31,6 +31,7 @@ def document_of_posterior(posterior: Any) -> dict[str, Any]:
         "factors": _documents_of(posterior._factors),
         "coupled": _documents_of(posterior._shared.by_name),
         "local": local,
+        "has_gaps": posterior._has_gaps,
         "observed": [name for name in posterior.model.variables if name not in hidden],
         "elbo": posterior.elbo,
         "elbo_trace": posterior.elbo_trace,

@@ -31,6 +31,7 @@ from .fits_at_values import TO_A_FIXED_POINT, arguments_of, fits_at_values
 from .integrated import IntegratedPosterior
 from .lattice_of_fits import MOST_DIMENSIONS, integral_of_fits, profiles_of
 from .of_mixtures import OVERLAP, integrated_over_scale, is_cheap, scale_shared_by_components
+from .over_effects import doubt_of_effects_of_rows, integrated_over_effects_of_rows
 from .shown import Integrated
 
 _MOST_BY_ROWS = 4
@@ -140,7 +141,7 @@ class Integrates(ShowsUncertainty, Responds):
     def _integrated_in_rows(self, pending: Pending, *, at_any_cost: bool = False) -> Integrated | None:
         """Return the same where Normal globals meet what the rows hide, with linear response of a fit at each value.
 
-        Binary outcomes have the expected logarithms of their links in these fits.
+        Binary outcomes and counts have the expected logarithms of their links in these fits.
         """
         problem, row_map = self._bound(pending)
         if not has_one_mode(problem):
@@ -163,6 +164,10 @@ class Integrates(ShowsUncertainty, Responds):
                 return None
         integral = integral_of_fits(fit._factors, given, names).beside(fit._factors, self._factors)
         return Integrated.of(integral, self._factors, of_light_tails(problem, names))
+
+    def _integrated_over_effects(self, pending: Pending) -> Integrated | None:
+        """Return the figures of a fit whose effects of rows behind a link are globals; None without such effects."""
+        return integrated_over_effects_of_rows(self, pending)
 
     def _beside(self, pending: Pending, response: Any, corrected: Corrected) -> Integrated | None:
         """Return better figures than those to second order where these hold; None if there are none.
@@ -195,7 +200,9 @@ class Integrates(ShowsUncertainty, Responds):
 
     def _doubt(self, pending: Pending, shown: Uncertainty) -> str:
         """Say why figures of linear response or of the factors may be wrong; empty if nothing says so."""
-        return doubt_of(self, pending, shown)
+        doubt = doubt_of_effects_of_rows(self, pending)
+        # figures to second order are in doubt by themselves elsewhere
+        return doubt or ("" if shown.kind == Corrected.kind else doubt_of(self, pending, shown))
 
     def _doubt_of_series(self, pending: Pending, response: Any, shown: Widths) -> str:
         """Say how far second order would change figures of linear response; empty if not by much."""

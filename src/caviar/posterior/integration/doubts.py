@@ -14,6 +14,7 @@ from ...engine.design.keys import StatisticKey, SumKey
 from ...engine.evaluation.given_by_passes import has_one_mode, operations_of_a_pass
 from ...engine.response.cost import is_worth_a_series, n_draws_of_little_cost
 from ...engine.rows.row_map import RowMap
+from ...language.in_expectation import has_expectation
 from ..uncertainty.known import Uncertainty, Widths
 from .at_once import means_of, separating_of
 from .lattice_of_fits import MOST_DIMENSIONS
@@ -62,6 +63,12 @@ _POOR_WEIGHTS = "They are in doubt: few weighted draws have much of the weight. 
 _APART = 0.9
 """Smallest eigenvalue of linear response above which components hardly overlap."""
 
+_UNTOLD = (
+    "They are in doubt: this link has no method='expectation' that would tell how far its bound moves them. In trials "
+    "with ordered categories 90% intervals of the precision between groups ({}) contained 10% to 87% of its posterior, "
+    "and those of coefficients 60% to 88%: with few rows a group the spread between groups is found too small."
+)
+
 _MEND = " uncertainty='integrated' of the fit takes longer and has neither error."
 
 
@@ -96,6 +103,8 @@ def doubt_of(posterior: Any, pending: Any, shown: Uncertainty) -> str:
             f"With the bound of a link means, above all of {', '.join(names)}, may be off by several of these standard "
             f"deviations; method='expectation' of the link has the smaller error.{mend}"
         )
+    if not any(has_expectation(leaf) for leaf in posterior.model.leaves):
+        return _UNTOLD.format(", ".join(names))
     told = posterior._in_expectation(pending)
     moved = {name: _moved(posterior, told, name, shown) for name in posterior if name in told}
     worst = max(moved, key=lambda name: moved[name])

@@ -58,7 +58,7 @@ class Pending(Source):
 
     def _doubted(self, posterior: Any, found: Uncertainty) -> Uncertainty:
         """Return figures with a sentence on why they may be wrong, if something says so."""
-        if found.kind not in (Widths.kind, MeanField.kind):
+        if found.kind not in (Corrected.kind, Widths.kind, MeanField.kind):
             return found
         with suppress(CaviarError, np.linalg.LinAlgError, OSError):
             doubt = posterior._doubt(self, found)
@@ -68,7 +68,8 @@ class Pending(Source):
     def _first(self, posterior: Any) -> tuple[Tell, ...]:
         """Return what is better than linear response wherever it tells something."""
         # a large factor has the covariances of what is left out, but not what the rows hide beside it
-        return (posterior._integrated, *((posterior._integrated_in_rows,) if self.left_out else ()))
+        first = posterior._integrated, posterior._integrated_over_effects
+        return (*first, *((posterior._integrated_in_rows,) if self.left_out else ()))
 
     def told_by(self, tell: Tell) -> Source:
         return PendingTold(self.data, self.sample_weight, self.left_out, self.bound, tell)
@@ -248,6 +249,7 @@ class AskedIntegrated(Asked):
     def begun(self, posterior: Any) -> Uncertainty:
         tells = (
             posterior._integrated,
+            posterior._integrated_over_effects,
             posterior._integrated_by_rows,
             partial(posterior._integrated_in_rows, at_any_cost=True),
             partial(posterior._integrated_over_scale, at_any_cost=True),

@@ -102,7 +102,7 @@ _LONGEST = 4_096.0
 def may_have_saddles(problem: Problem) -> bool:
     """Return whether a model has what a saddle point is made of: labels to be found, or locations that are multiplied.
 
-    Elsewhere nothing can change places, nor its sign.
+    Missing entries of vectors are multiplied by an unknown precision. Elsewhere nothing can change places, nor sign.
     """
     hidden = set(problem.bound.latent)
     if not problem.order or problem.rows.begins_anew:
@@ -111,6 +111,8 @@ def may_have_saddles(problem: Problem) -> bool:
     if any(isinstance(variable, Label) and (variable.categories or 1) > 1 for variable in hidden):
         return True
     if any(isinstance(variable, LinearGaussianChain) for variable in hidden):
+        return True
+    if problem.bound.gathered("entries"):
         return True
     return any(True for _ in multiplied_together(problem.bound.nodes, hidden))
 

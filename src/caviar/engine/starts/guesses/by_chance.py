@@ -6,7 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...._errors import ImproperError
+from .assignment import objective
 from .basis import Basis, Guess
+from .from_labels import from_labels
 
 _DRAWS = 4
 """Random guesses if nothing else distinguishes the categories; one guess if something does."""
@@ -15,7 +18,10 @@ _OF_ANSWERS = 2
 """Random guesses of an ordinary mixture of answers."""
 
 _MOST_ALIKE = 4
-"""Categories of which each is tried for all gates without a plate."""
+"""Categories of which each is tried for all gates without a plate: the best ones of a single gate."""
+
+_MOST_NUMBERS = 20_000_000
+"""Largest product of the categories of a gate, the rows and the size of the globals for which all are compared."""
 
 
 def without_labels(basis: Basis) -> Iterator[Guess]:
@@ -41,7 +47,26 @@ def at_random(basis: Basis) -> Iterator[Guess]:
 
 
 def alike(basis: Basis) -> Iterator[Guess]:
-    """Yield each category for all gates without a plate, as of variables that are in a regression or not."""
+    """Yield categories for all gates without a plate, as of variables that are in a regression or not.
+
+    Of one gate with many categories, as the times of a change or the values of a number in a curve, these are the best
+    ones: the others follow the first category closely, and then hold it where it is.
+    """
     gates = [gate for gate in basis.gates if not gate.variable.plates]
-    for category in range(min(max((gate.size for gate in gates), default=0), _MOST_ALIKE)):
-        yield {gate.variable: np.array(min(category, gate.size - 1)) for gate in gates}
+    n_categories = max((gate.size for gate in gates), default=0)
+    guesses: list[Guess] = [
+        {gate.variable: np.array(min(category, gate.size - 1)) for gate in gates}
+        for category in range(n_categories)
+    ]
+    n_numbers = n_categories * basis.sample.n_rows * basis.problem.n_natural
+    if len(gates) == 1 and n_categories > _MOST_ALIKE and n_numbers <= _MOST_NUMBERS:
+        guesses.sort(key=lambda guess: -_objective(basis, guess))
+    yield from guesses[:_MOST_ALIKE]
+
+
+def _objective(basis: Basis, guess: Guess) -> float:
+    """Return the objective of labels, the globals after their updates; minus infinity where that is no fit."""
+    try:
+        return objective(from_labels(basis, guess))
+    except ImproperError:
+        return -np.inf
