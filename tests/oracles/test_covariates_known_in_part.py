@@ -339,3 +339,43 @@ def test_what_cannot_be_known_in_part_is_refused() -> None:
     of_both = cv.Model(cv.Normal("y", number + cv.Normal("v", 0.0, 1.0, plates=OBS), 1.0, plates=OBS))
     with pytest.raises(cv.ModelError, match="factors= joins 'u', which the data have in some rows"):
         of_both.fit({"y": [1.0, 2.0], "u": [1.0, np.nan]}, factors=[("u", "v")])
+
+
+def test_an_absent_variable_is_predicted_from_what_the_rows_have_below_it() -> None:
+    """A variable that the model states as observed was predicted from its parents alone, whatever its children were."""
+    n, rng = 100, np.random.default_rng(8)
+    x = rng.normal(size=n)
+    hidden = cv.Normal("x", 0.0, 1.0, plates=OBS)
+    y = cv.Normal("y", cv.Normal("b", 0, 0.1) * hidden, 4.0, plates=OBS)
+    posterior = cv.Model(y, hidden).fit({"x": x, "y": 2.0 * x + rng.normal(scale=0.5, size=n)})
+    m, square = posterior["b"].mean, posterior["b"].mean ** 2 + posterior["b"].variance
+    for data in ({"y": [1.0, 2.0]}, {"y": [1.0, 2.0], "x": [np.nan, np.nan]}):
+        found = posterior.predict(data)["x"]
+        np.testing.assert_allclose(found.mean, 4.0 * m * np.array([1.0, 2.0]) / (1.0 + 4.0 * square))
+        np.testing.assert_allclose(found.standard_deviation, (1.0 + 4.0 * square) ** -0.5)
+    partly = posterior.predict({"y": [1.0, 2.0], "x": [0.3, np.nan]})["x"]
+    np.testing.assert_allclose(partly.mean, [0.3, found.mean[1]])
+    np.testing.assert_allclose(partly.standard_deviation, [0.0, found.standard_deviation[1]])
+
+    means = cv.Constant("means", [-1.0, 1.0], plates=cv.Plate("side", 2))
+    label = cv.Categorical("z", [0.3, 0.7], plates=OBS)
+    given = cv.Model(cv.Normal("y", means[label], cv.Gamma("tau", 1e9, 1e9), plates=OBS), label)
+    sorted_ = given.fit({"z": [0, 1, 1], "y": [-1.0, 1.0, 1.0]})
+    odds = np.log(0.3 / 0.7) - 2.0 * np.array([-1.0, 0.2])
+    expected = 1 / (1 + np.exp(-odds))
+    np.testing.assert_allclose(sorted_.predict({"y": [-1.0, 0.2]})["z"].mean[:, 0], expected, rtol=1e-6)
+
+
+def test_a_table_has_the_columns_of_what_the_model_states_as_observed() -> None:
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(9)
+    x = rng.normal(size=40)
+    data = {"x": np.where(np.arange(40) % 3, x, np.nan), "y": 2.0 * x + rng.normal(size=40)}
+    hidden = cv.Normal("x", cv.Normal("m", 0, 1), 1.0, plates=OBS)
+    y = cv.Normal("y", cv.Normal("b", 0, 0.1) * hidden, 1.0, plates=OBS)
+    told = cv.Model(y, hidden).fit(pd.DataFrame(data), tol=1e-12)
+    assert told.elbo == pytest.approx(cv.Model(y).fit(data, tol=1e-12).elbo, abs=1e-8)
+    new = told.predict(pd.DataFrame({"x": [1.0, np.nan], "y": [np.nan, 2.0]}))
+    assert set(new.to_frame().columns) >= {"x_mean", "y_mean"}
+    with pytest.raises(cv.DataError, match=r"state it in the model, Model\(\.\.\., x\)"):
+        cv.Model(y).fit(pd.DataFrame(data))

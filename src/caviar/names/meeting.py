@@ -237,7 +237,8 @@ def _refuse_hidden(axes: ModelAxes, leaves: Sequence[Variable], frame: Frame) ->
         if is_hidden and node.name in frame.columns:
             raise DataError(
                 f"the table has a column '{node.name}', and the model a hidden variable of that name. If its values "
-                f"are known, pass a mapping, {{..., '{node.name}': frame['{node.name}']}}; if not, drop or rename it"
+                f"are known, state it in the model, Model(..., {node.name}), or pass a mapping, "
+                f"{{..., '{node.name}': frame['{node.name}']}}; if not, drop or rename it"
             )
 
 

@@ -49,6 +49,7 @@ from .prediction import (
     OverPrecisions,
     Predictions,
     Residuals,
+    inferred,
     nothing_left,
     numbers_later,
     predicted,
@@ -413,18 +414,25 @@ class Posterior(KnowsItsData, TellsEvidence, TellsEffects, Integrates):
         there = [leaf for leaf in self.model.leaves if leaf not in absent]
         local = self._local_above(there, data) if absent else self.local(data)
         others = {name: factor for name, factor in factors.items() if name not in local}
+        # what the rest of a row tells of a variable, what is below it too, is more than what is above it
+        from_the_row = {
+            leaf.name: inferred(leaf, local[leaf.name]) for leaf in self.model.leaves if leaf.name in local
+        }
+        missing = [leaf for leaf in absent if leaf.name not in local]
         nodes, plate = self.model.nodes, self.data_plate
         told = partial(
             predicted, nodes, data=data, factors=others, local=local, data_plate=plate, joint=joint
         )
         told = over.mixed(told, data) if over else told
-        found = told(absent) if absent else predicted_along_chains(nodes, data, others, local, plate)
+        found = told(missing) if absent else predicted_along_chains(nodes, data, others, local, plate)
         later = vectors_later(there, data, plate, local, partial(self._shared.drawn, self._factors))
         anew = partial(self._predicted, factors=factors, joint=joint, over=over)
         later |= numbers_later(there, data, plate, anew, told)
         if not (local or found or later):
             raise DataError(nothing_left(there))
-        return Predictions({**local, **found}, data, self._factors, self.names, met.index, later)
+        return Predictions(
+            {**local, **found, **from_the_row}, data, self._factors, self.names, met.index, later
+        )
 
     def _local_above(self, leaves: Sequence[Variable], data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the factors of the local variables above some of the leaves."""

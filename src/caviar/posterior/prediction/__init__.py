@@ -1,6 +1,6 @@
 """Prediction of variables that are missing in new rows: mean and standard deviation under q, in closed form."""
 
-from .absent import predicted
+from .absent import inferred, predicted
 from .along_chains import predicted_along_chains
 from .forecasts import with_forecasts
 from .given_in_some_rows import nothing_left, numbers_later, without_missing
@@ -15,6 +15,7 @@ __all__ = [
     "Prediction",
     "Predictions",
     "Residuals",
+    "inferred",
     "nothing_left",
     "numbers_later",
     "over_precisions",

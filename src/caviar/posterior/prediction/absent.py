@@ -99,6 +99,34 @@ def predicted(
     return {leaf.name: _prediction(leaf, rows) for leaf in absent}
 
 
+def inferred(leaf: Variable, factor: Any) -> Prediction:
+    """Return the prediction of an observed variable that data lack from its local factor given what they have below it.
+
+    Parameters
+    ----------
+    leaf
+        The variable.
+    factor
+        Its local factor, rows first: a member of its family or :class:`ClampedFactor`; or, of variables that labels of
+        the row choose for, :class:`Switched`.
+    """
+    if isinstance(leaf, Label):
+        return Prediction.of_probabilities(np.asarray(factor.probabilities))
+    if isinstance(factor, Switched):
+        (given,) = factor.conditional.entry_marginals((0.25, 0.75))
+        shares, means, sds = (
+            factor.probabilities.T,
+            *(np.moveaxis(own, 1, 0) for own in (given.mean, given.sd)),
+        )
+        shares = shares.reshape(*shares.shape, *(1,) * (means.ndim - shares.ndim))
+    else:
+        (given,) = factor.entry_marginals((0.25, 0.75))
+        means, sds = given.mean[None], given.sd[None]
+        shares = np.ones_like(means)
+    found = Prediction.of_parts(shares, means, sds)
+    return replace(found, by_moments=leaf.by_moments)
+
+
 def _rows(
     nodes: Sequence[Node],
     data: Mapping[str, Any],

@@ -12,6 +12,7 @@ import numpy as np
 from ..._errors import ModelError, ParameterError
 from ..._tables import html_of, text_table
 from ..._typing import Array
+from ...engine.binding.clamped.factor import ClampedFactor
 from ...families import Categorical, ChainMixture, ExponentialFamily, ForecastMarkovChain, MarkovChain
 from ...families._by_moments import REALS, ByMoments
 from ...families._intervals import Intervals
@@ -77,7 +78,7 @@ def _columns_of(name: str, own: Any, names: Sequence[str] | None) -> dict[str, A
         probabilities = np.asarray(own.probabilities)
         # of a chain the most probable path, which is more than the most probable state of each step
         return _of_labels(name, own.mode(), probabilities, names) if probabilities.ndim == 2 else {}
-    if isinstance(own, ExponentialFamily):
+    if isinstance(own, ExponentialFamily | ClampedFactor):
         first, *parts = own.entry_marginals((0.25, 0.75))
         return {} if parts or first.sd is None else _of_numbers(name, first.mean, first.sd, names)
     return {}
