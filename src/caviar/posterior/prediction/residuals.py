@@ -114,7 +114,8 @@ def residuals_of(posterior: Any, met: NamedData, variable: str | None) -> Residu
     name = leaves[0] if variable is None and len(leaves) == 1 else str(variable)
     if name not in leaves:
         known = " or ".join(map(repr, leaves))
-        raise ModelError(f"residuals need the name of an observed variable, {known}; got {name!r}")
+        told = f"as residuals(data, {leaves[0]!r})" if variable is None else f"got {name!r}"
+        raise ModelError(f"residuals need the name of an observed variable, {known}; {told}")
     if name not in met.values:
         raise DataError(f"the data lack '{name}', which its residuals need")
     told = from_the_rest(posterior, met.values, name)
