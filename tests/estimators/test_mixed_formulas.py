@@ -243,6 +243,7 @@ def test_curves_are_drawn_of_one_trial(response: str) -> None:
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["row", "expected, 95% interval"]
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize(
     ("formula", "plain"),
     [

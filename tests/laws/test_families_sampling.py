@@ -16,6 +16,7 @@ from caviar.families import (
 )
 
 
+@pytest.mark.thinned(2)
 def test_moments_of_draws_are_the_expected_statistics(q, laws):
     n = 8_000
     value = laws.as_one(laws.draw(q, n, seed=11))

@@ -180,7 +180,7 @@ def test_means_that_are_data_and_are_moved_to_them() -> None:
     assert Settled(posterior, data).worst("width") < 1e-7
 
 
-@pytest.mark.thinned(8)
+@pytest.mark.thinned(16)
 @pytest.mark.parametrize("name", _STATED)
 def test_covariances_are_those_slopes_whatever_a_row_is(name: str) -> None:
     state, data, variable = _STATED[name]
