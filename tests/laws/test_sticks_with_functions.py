@@ -229,8 +229,10 @@ def hierarchical(size, documents, seed):
     return (prior[0] + documents, prior[1], np.full(size, -float(documents)), 0.5 * logs)
 
 
-@pytest.mark.thinned(4)
-@pytest.mark.parametrize(("size", "documents"), [(3, 1), (20, 21), (50, 50), (30, 2246)])
+@pytest.mark.thinned(3)
+@pytest.mark.parametrize(
+    ("size", "documents"), [(3, 1), (20, 21), pytest.param(50, 50, marks=pytest.mark.slow), (30, 2246)]
+)
 def test_expectations_are_those_of_random_walks(size, documents):
     q = TIED.from_natural(hierarchical(size, documents, 0))
     np.testing.assert_allclose(q.mean.sum(), 1.0, rtol=1e-10)
