@@ -80,7 +80,7 @@ def _with_background(own: Simulated) -> tuple[cv.Model, dict[str, object]]:
 @pytest.mark.parametrize(
     "case",
     [
-        # plain counts begin in every test that follows
+        # plain counts are those of the tests below
         pytest.param(_plain, marks=pytest.mark.slow),
         _with_exposure,
         _with_exposure_of_cells,
