@@ -90,6 +90,7 @@ def test_values_beyond_the_knots_of_a_spline_are_refused_unless_asked_for() -> N
     np.testing.assert_allclose(told.mean, at_ends.mean)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize(
     "formula",
     ["y ~ scale(x) * kind + (scale(x) | g)", "y ~ poly(log(z), 2) + cr(x, df=3, constraints='center')"],
@@ -128,6 +129,7 @@ def test_codings_of_categories(coding: str, columns: list[list[int]]) -> None:
     np.testing.assert_allclose(matrix, np.c_[np.ones(len(TABLE)), np.array(columns)[place]])
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_an_offset_is_taken_from_a_response_of_numbers() -> None:
     moved = TABLE.assign(y=TABLE["y"] - 0.3 * TABLE["z"])
     one = fitted("y ~ x + offset(0.3 * z) + (1 | g)")
@@ -145,6 +147,7 @@ def test_two_offsets_add_up() -> None:
     assert one.elbo_ == pytest.approx(fitted("y ~ x + offset(z + x)").elbo_, abs=1e-8)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_exposures_of_counts_multiply_the_mean() -> None:
     counts = TABLE.assign(k=TABLE["k"] * TABLE["n"])
     model = cv.MixedModel("k ~ x + offset(log(n)) + (1 | g)", family="negative_binomial", size=3.0).fit(
@@ -243,6 +246,7 @@ def test_curves_are_drawn_of_one_trial(response: str) -> None:
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["row", "expected, 95% interval"]
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize(
     ("formula", "plain"),
     [

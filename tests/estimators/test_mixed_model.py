@@ -305,6 +305,7 @@ def test_rooms_may_be_new_in_known_schools():
     assert told.sd[0] < told.sd[1] < told.sd[2]
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_tables_of_every_library_are_the_same():
     table = schools(40)
     formula = "y ~ x + z + (1 | school)"

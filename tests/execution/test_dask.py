@@ -182,7 +182,8 @@ def test_sums_of_many_threads_are_joined_on_the_workers(client, monkeypatch):
     assert_same_bits(*fits)
 
 
-@pytest.mark.thinned(2)
+# a worker that is a thread is lost in test_dask_rows.py, in a tenth of the time
+@pytest.mark.slow
 @pytest.mark.posix
 @pytest.mark.parametrize(("name", "delay"), [("independent", 0.01), ("measured-apart", None)])
 def test_a_lost_worker_changes_no_bit(client, name, delay):

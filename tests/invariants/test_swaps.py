@@ -10,6 +10,7 @@ from thinning import amount
 
 import caviar as cv
 from caviar.engine.ascent.schedules.halves import halves
+from caviar.engine.ascent.schedules.swaps import Mixture
 from caviar.engine.design.features import FeatureTable
 from caviar.engine.rows.row_map import RowMap
 
@@ -124,6 +125,19 @@ def test_where_no_iteration_is_left_no_swap_is_looked_for(monkeypatch):
 def test_a_given_start_and_a_plain_ascent_keep_their_components(monkeypatch):
     for own in ({"init": {"z": np.arange(800) % 16}}, {"accelerate": False})[: amount(1, 2)]:
         assert _looks(monkeypatch, **own)[0] == _looks(monkeypatch, swaps=False, **own)[0]
+
+
+def test_components_are_merged_that_are_the_likeliest_two_of_some_rows(monkeypatch):
+    looked, merges = [], Mixture.merges
+    monkeypatch.setattr(Mixture, "merges", lambda own: looked.append((own, found := merges(own))) or found)
+    _fit(swaps=True, max_iter=20)
+    assert looked
+    for mixture, found in looked:
+        likeliest = np.sort(np.argsort(-mixture.natural, axis=0)[:2], axis=0).T
+        pairs = {(min(own.taken, own.into), max(own.taken, own.into)) for own in found}
+        assert pairs <= {tuple(pair) for pair in likeliest.tolist()}
+        # each component has another one to go to
+        assert {k for pair in pairs for k in pair} == set(range(8))
 
 
 def test_answers_that_are_all_as_far_from_their_mean_are_cut_across_a_column():

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from starts.test_basis import made_from
 
 import caviar as cv
+from caviar.engine.local.chains.steps import Steps
 
 LENGTHS = np.array([12, 1, 25, 9])
 WEIGHTS = np.array([2.0, 3.0, 1.0, 0.0])
@@ -84,6 +86,21 @@ def test_fits_begin_where_those_to_repeated_sequences_do(own):
     one = model.fit(x, lengths=lengths, sequence_weight=weights).elbo_
     other = model.fit(np.concatenate([parts[i] for i in order]), lengths=lengths[order]).elbo_
     assert one == pytest.approx(other, rel=1e-12)
+
+
+def test_given_states_of_a_sequence_of_weight_two_are_those_of_two_sequences():
+    """Sums of states that a start gives; the first rows of an unequal sequence differ from those that follow."""
+    (chain,) = made_from(
+        cv.models.gaussian_hidden_markov_model(1, 2), {"x": np.zeros((4, 1))}
+    ).problem.factors
+    first, second = np.array([[0.9, 0.2, 0.4], [0.1, 0.8, 0.6]]), np.array([[0.3, 0.5], [0.7, 0.5]])
+    starts, weights = np.array([1, 0, 0, 1, 0], dtype=bool), np.array([2.0, 2.0, 2.0, 3.0, 3.0])
+    one = chain.sums_given(np.hstack([first, second]), Steps(starts, weights=weights))
+    repeated = np.hstack([first] * 2 + [second] * 3)
+    other = chain.sums_given(repeated, Steps(np.array([1, 0, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0], dtype=bool)))
+    assert one.keys() == other.keys()
+    for key, own in one.items():
+        np.testing.assert_allclose(own, other[key], rtol=1e-12)
 
 
 def test_equal_sequences_are_one_in_the_sample():

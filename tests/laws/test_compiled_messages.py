@@ -15,6 +15,8 @@ from caviar.families.markov_chain import ImpossiblePathError, Smoothing, smooth
 
 pytest.importorskip("numba")
 
+from caviar.families.compiled_exponentials import exponentials
+
 FIELDS = ("marginals", "first", "pairs", "log_partition", "entropy")
 
 
@@ -66,6 +68,14 @@ def test_they_have_the_sums_of_numpy(
         expected = smooth(*arguments, weights=weights)
     for name in FIELDS:
         np.testing.assert_allclose(getattr(told, name), getattr(expected, name), rtol=1e-11, atol=1e-12)
+
+
+def test_exponentials_are_right_to_the_last_bits() -> None:
+    values = -np.concatenate([np.linspace(0.0, 3.0, 400), np.geomspace(1e-300, 699.0, 400)])
+    found = np.append(values, -1e6)
+    exponentials(found)
+    np.testing.assert_allclose(found[:-1], np.exp(values), rtol=4.0 * np.finfo(float).eps)
+    assert found[-1] == pytest.approx(np.exp(-700.0), rel=1e-14)
 
 
 def test_they_are_the_sums_over_all_paths(monkeypatch: pytest.MonkeyPatch) -> None:

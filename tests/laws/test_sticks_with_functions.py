@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 from scipy.special import digamma, expit, gammaln, log_expit, roots_sh_jacobi
 
 from caviar._errors import ImproperError, ParameterError
-from caviar.families import Dirichlet, StickBreaking, _stick_recursion
+from caviar.families import Dirichlet, StickBreaking, _stick_recursion, _stick_windows
 from caviar.families._scalar_functions import LogGamma, Number
 from caviar.families.tabulated_sticks import tabulated_sticks
 
@@ -174,6 +174,30 @@ def test_weights_that_cannot_be_integrated_are_refused(monkeypatch):
         _ = TIED.from_natural(hierarchical(6, 10, 3)).mean
 
 
+def test_the_peak_of_a_parabola_is_found_from_three_points():
+    """However flat it is."""
+    curvature = np.array([1e-4, 0.3, 2.0, 500.0])
+    u = tuple(np.full(4, place) for place in (-1.0, 0.5, 1.2))
+    g = tuple(7.0 - 0.5 * curvature * (own - 0.3) ** 2 for own in u)
+    center, width, fall = _stick_recursion._vertex(u, g)
+    np.testing.assert_allclose(center, 0.3, rtol=1e-9)
+    np.testing.assert_allclose(width, 2.0 / np.sqrt(curvature), rtol=1e-9)
+    np.testing.assert_allclose(fall, g[1] - g[0], rtol=1e-9)
+
+
+def test_places_in_a_window_lie_between_ten_nodes():
+    """In the middle two of them, but near an end of the window."""
+    window = _stick_windows.Window(-2.0, 3.0, 26, 1.0, False, False)
+    log_s = np.linspace(-2.0, 3.0, 101)
+    first, t = _stick_windows._located(window, log_s)
+    nodes = window.log_nodes
+    np.testing.assert_allclose(nodes[first] + 0.5 * (t + 1.0) * (nodes[first + 9] - nodes[first]), log_s)
+    assert (np.abs(t) <= 1.0 + 1e-12).all()
+    inside = (log_s > nodes[4]) & (log_s < nodes[-5])
+    assert (np.abs(t[inside]) <= 1.0 / 9.0 + 1e-12).all()
+    assert {first.min(), first.max()} == {0, 16}
+
+
 @pytest.mark.parametrize("weight", [0.5, 1e-3, 1e-7, 1e-10, 1e-14])
 def test_a_small_share_of_other_exponents(weight):
     """Three pieces, no Dirichlet: outer shares by Gauss-Jacobi, inner ones by the trapezoidal rule in log odds."""
@@ -205,8 +229,10 @@ def hierarchical(size, documents, seed):
     return (prior[0] + documents, prior[1], np.full(size, -float(documents)), 0.5 * logs)
 
 
-@pytest.mark.thinned(4)
-@pytest.mark.parametrize(("size", "documents"), [(3, 1), (20, 21), (50, 50), (30, 2246)])
+@pytest.mark.thinned(3)
+@pytest.mark.parametrize(
+    ("size", "documents"), [(3, 1), (20, 21), pytest.param(50, 50, marks=pytest.mark.slow), (30, 2246)]
+)
 def test_expectations_are_those_of_random_walks(size, documents):
     q = TIED.from_natural(hierarchical(size, documents, 0))
     np.testing.assert_allclose(q.mean.sum(), 1.0, rtol=1e-10)

@@ -202,6 +202,7 @@ def test_the_number_of_threads_changes_no_bit() -> None:
     np.testing.assert_array_equal(one.n_iter, two.n_iter)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("n_rows", [60, np.arange(240) % 11 + 55], ids=["equal", "other"])
 @pytest.mark.parametrize("max_iter", [500, 9])
 @pytest.mark.filterwarnings("ignore:.*max_iter passes were made")

@@ -56,7 +56,7 @@ def _checked(seed: int, most: int) -> None:
         assert again.elbo == pytest.approx(fits[number].elbo, rel=1e-6, abs=1e-6), stated.said
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("seed", [105, 107, 109, 112, 115, 138, 140, 156])
 def test_fits_of_a_batch_have_the_objective_of_their_posterior(seed: int) -> None:
     with warnings.catch_warnings():

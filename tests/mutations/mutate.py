@@ -84,7 +84,8 @@ COMPARISONS = {
 class Place:
     """A place that can be changed: the file, its number among the places of the file, and its line.
 
-    ``statement`` is the line at which the innermost statement around it begins, None if that runs on import.
+    ``statement`` is the line at which the innermost statement around it begins, None if that runs on import or in
+    compiled code.
     """
 
     path: Path
@@ -139,9 +140,10 @@ class _Changer(ast.NodeTransformer):
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        self.functions += 1
+        is_marked = not _is_compiled(node)
+        self.functions += is_marked
         node.body = [self.visit(statement) for statement in node.body]
-        self.functions -= 1
+        self.functions -= is_marked
         return node
 
     def _is_wanted(self, node: ast.AST, what: str) -> bool:
@@ -199,6 +201,9 @@ class _Marker(ast.NodeTransformer):
     def __init__(self, numbers: dict[int, int]) -> None:
         self.numbers = numbers
 
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return node if _is_compiled(node) else self.generic_visit(node)
+
     def generic_visit(self, node: ast.AST) -> ast.AST:
         super().generic_visit(node)
         if isinstance(node, (ast.Module, ast.ClassDef)):
@@ -214,6 +219,11 @@ class _Marker(ast.NodeTransformer):
         if number is None:
             return [statement]
         return [*ast.parse(f"_mark({number})").body, statement]
+
+
+def _is_compiled(node: ast.FunctionDef) -> bool:
+    """Whether a function is compiled, in which no statement can call Python."""
+    return any("njit" in (words := ast.unparse(own)) or "intrinsic" in words for own in node.decorator_list)
 
 
 def files() -> list[Path]:
@@ -246,6 +256,22 @@ def marked(path: Path, numbers: dict[int, int]) -> str:
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
+def importers(path: Path) -> list[Path]:
+    """Return the files that import another one, at their beginning or where they need it."""
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    found = []
+    for other in files():
+        package = other.relative_to(SOURCE).parts[:-1]
+        for node in ast.walk(ast.parse(other.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                base = package[: len(package) - node.level + 1] if node.level else ()
+                module = (*base, *(node.module or "").split(".")) if node.module else base
+                if parts == module or any(parts == (*module, name.name) for name in node.names):
+                    found.append(other)
+                    break
+    return found
+
+
 def _is_from_future(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
 
@@ -262,7 +288,8 @@ def copied(name: str) -> Path:
 def environment(source: Path, **more: str) -> dict[str, str]:
     """Return the environment in which tests import a copy of the source."""
     path = os.pathsep.join([str(source), str(Path(__file__).parent)])
-    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **more}
+    own = {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    return {**os.environ, **own, "NUMBA_CACHE_DIR": str(WORK / "compiled"), **more}
 
 
 class Executed:
@@ -308,10 +335,17 @@ class Executed:
     def by(self, place: Place) -> list[Test]:
         """Return the tests that execute a place, or for one that runs on import its file; the fastest first."""
         if place.statement is None:
-            found = self.by_file.get(place.path, [])
+            found = self._of_file(place.path)
         else:
             found = self.by_statement.get((place.path, place.statement), [])
         return sorted(found, key=lambda test: test.seconds)
+
+    def _of_file(self, path: Path) -> list[Test]:
+        """Return the tests that execute a file; of compiled code, those that execute a file that imports it."""
+        if path in self.by_file:
+            return self.by_file[path]
+        found = {test: None for other in importers(path) for test in self._of_file(other)}
+        return list(found)
 
 
 def rounds(tests: list[Test], most: float) -> Iterator[list[Test]]:
@@ -379,12 +413,20 @@ def tried(sampled: Iterable[Place], executed: Executed, most: float) -> Iterator
             continue
         copy = source / place.path.relative_to(SOURCE)
         copy.write_text(mutated(place))
+        _forget_compiled(place)
         survives, end = True, ""
         for some in rounds(tests, most):
             if survives and some:
                 survives, end = run(some, source)
         shutil.copy2(place.path, copy)
+        _forget_compiled(place)
         yield place, survives, f"{len(tests)} tests execute it" if survives else end
+
+
+def _forget_compiled(place: Place) -> None:
+    """Have everything compiled anew that may have a changed function in it."""
+    if "numba" in place.path.read_text():
+        shutil.rmtree(WORK / "compiled", ignore_errors=True)
 
 
 def main() -> None:

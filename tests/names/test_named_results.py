@@ -227,6 +227,7 @@ def test_labels_have_no_interval_and_levels_are_checked(fitted: Any) -> None:
             call()
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("is_learnt", [False, True])
 def test_widths_that_labels_choose_have_the_names_of_their_vector(is_learnt: bool, tmp_path: Path) -> None:

@@ -113,6 +113,7 @@ def _pushed() -> cv.Model:
 _FOLLOWED = lfilter([1.0], [1.0, -0.8], np.random.default_rng(3).normal(size=40))
 """States that follow each other: each is 0.8 times the one before, plus noise."""
 
+_DEAR = {"linear dynamics": pytest.mark.slow}
 _STATED: dict[str, tuple[Callable[[], cv.Model], dict[str, Any], str]] = {
     "missing entries": (_gappy, {"x": _GAPPY}, "mean"),
     "missing entries, one component": (_gappy_alone, {"x": _GAPPY}, "precision"),
@@ -181,7 +182,7 @@ def test_means_that_are_data_and_are_moved_to_them() -> None:
 
 
 @pytest.mark.thinned(8)
-@pytest.mark.parametrize("name", _STATED)
+@pytest.mark.parametrize("name", [pytest.param(own, marks=_DEAR.get(own, ())) for own in _STATED])
 def test_covariances_are_those_slopes_whatever_a_row_is(name: str) -> None:
     state, data, variable = _STATED[name]
     posterior = state().fit(data, seed=0, tol=1e-10, max_iter=2000, factors="apart")

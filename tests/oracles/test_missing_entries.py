@@ -227,10 +227,11 @@ def test_missing_entries_of_a_leaf_off_the_data_plate() -> None:
     assert posterior.elbo == pytest.approx(exact, abs=1e-10)
 
 
-def scaled(rate: object) -> cv.Model:
+def scaled(rate: object, turned: bool = False) -> cv.Model:
     obs, column = cv.Plate("obs"), cv.Plate("column", 2)
-    scale = cv.Gamma("scale", 2.0, rate, plates=(obs, column))
-    return cv.Model(cv.Normal("x", 0.0, scale, plates=(obs, column)))
+    plates = (column, obs) if turned else (obs, column)
+    scale = cv.Gamma("scale", 2.0, rate, plates=plates)
+    return cv.Model(cv.Normal("x", 0.0, scale, plates=plates))
 
 
 def test_a_latent_with_a_known_prior_and_nothing_below_it_counts_nothing() -> None:
@@ -242,14 +243,15 @@ def test_a_latent_with_a_known_prior_and_nothing_below_it_counts_nothing() -> No
     assert elbo == pytest.approx(flat.fit({"x": [1.0, 2.0, 1.0]}).elbo, abs=1e-12)
 
 
-def test_a_latent_with_an_unknown_prior_and_nothing_below_it_is_not_there() -> None:
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_latent_with_an_unknown_prior_and_nothing_below_it_is_not_there(turned: bool) -> None:
     """The scales that have an observation are those of a model without the others."""
     obs = cv.Plate("obs")
     scale = cv.Gamma("scale", 2.0, cv.Gamma("rate", 1.0, 1.0), plates=obs)
-    flat = cv.Model(cv.Normal("x", 0.0, scale, plates=obs)).fit({"x": [1.0, 2.0, 1.5]}, tol=1e-14)
-    fit = scaled(cv.Gamma("rate", 1.0, 1.0)).fit(
-        {"x": [[1.0, np.nan], [2.0, 1.5]]}, data_plate="obs", tol=1e-14
-    )
+    x = np.array([[1.0, np.nan], [2.0, 1.5], [-0.5, np.nan]])
+    flat = cv.Model(cv.Normal("x", 0.0, scale, plates=obs)).fit({"x": x[~np.isnan(x)]}, tol=1e-14)
+    model = scaled(cv.Gamma("rate", 1.0, 1.0), turned)
+    fit = model.fit({"x": x.T if turned else x}, data_plate="obs", tol=1e-14)
     assert fit.elbo == pytest.approx(flat.elbo, abs=1e-9)
     assert fit["rate"].mean == pytest.approx(flat["rate"].mean, rel=1e-6)
 

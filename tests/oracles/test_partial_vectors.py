@@ -202,6 +202,23 @@ def test_known_parameters_give_the_exact_posterior_of_the_labels():
     np.testing.assert_allclose(posterior.local({"x": x})["z"].probabilities, exact, atol=1e-10)
 
 
+def test_two_labels_that_choose_a_mean_and_a_precision_are_summed_over():
+    """What is integrated out depends on both: the ELBO is the log evidence, by enumeration of their pairs."""
+    rng = np.random.default_rng(8)
+    x, means = _rows(8, 20, 3, 2, 0.4), rng.normal(0, 2, (2, 3))
+    precisions = np.array([_definite(rng, 3), 5.0 * _definite(rng, 3)])
+    u, v, obs = np.array([0.3, 0.7]), np.array([0.6, 0.4]), cv.Plate("obs")
+    mean = cv.Constant("mean", means, plates=cv.Plate("k", 2))
+    precision = cv.Constant("precision", precisions, plates=cv.Plate("l", 2))
+    a, b = (cv.Categorical(name, own, plates=obs) for name, own in (("a", u), ("b", v)))
+    posterior = cv.Model(cv.MultivariateNormal("x", mean[a], precision[b], plates=obs)).fit({"x": x})
+    pairs = [(k, m) for k in range(2) for m in range(2)]
+    exact = _marginals(
+        x, [u[k] * v[m] for k, m in pairs], means[[k for k, _ in pairs]], precisions[[m for _, m in pairs]]
+    )
+    assert posterior.elbo == pytest.approx(exact.sum(), rel=1e-12)
+
+
 def test_a_hidden_markov_model_sums_over_all_paths():
     """Known emissions: the ELBO is the evidence by enumeration of the paths, and so are the marginals."""
     rng = np.random.default_rng(7)

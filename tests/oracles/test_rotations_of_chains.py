@@ -139,6 +139,7 @@ def _turned_by(state, group, turn):
 KINDS = ["plain", "relevance", "walk", "noise", "first"]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_turn_gains_what_it_promises_and_more(kind):
     model, data = _system(kind)
@@ -151,6 +152,7 @@ def test_a_turn_gains_what_it_promises_and_more(kind):
     assert _turned_by(state, group, turn).elbo - state.elbo > gain - 1e-8
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_objective_rises_with_a_turn_as_it_is_said_to(kind):
     model, data = _system(kind)

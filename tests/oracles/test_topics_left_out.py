@@ -101,12 +101,15 @@ def test_a_fit_of_few_passes_has_few_before_it(
 ) -> None:
     made, sweep = [], LeftOutTopics.sweep
     monkeypatch.setattr(LeftOutTopics, "sweep", lambda topics: made.append(sweep(topics)))
-    monkeypatch.setattr(start, "n_trials", lambda *_: 1)
+    # one beginning; how many there are depends on the size of the work, a number for each count and topic
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(start, "n_trials", lambda own, size: asked.append((own.nnz, size)) or 1)
     monkeypatch.setattr(start, "_LIGHT", 0)
     counts = documents(30)
     model = cv.models.latent_dirichlet_allocation(3, 11)
     model.fit({"word": counts}, seed=0, max_iter=max_iter, uncertainty="mean_field")
     assert len(made) == n_passes
+    assert asked == [(counts.nnz, 3)]
 
 
 def test_a_sample_has_as_many_passes_as_take_the_time_of_those_of_the_fit(

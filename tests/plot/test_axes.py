@@ -12,7 +12,7 @@ import caviar as cv
 from plot.gallery import GALLERY
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", GALLERY)
 def test_given_axes_are_drawn_into_and_given_back(name):
     picture = GALLERY[name]

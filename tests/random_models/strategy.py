@@ -21,7 +21,7 @@ _WANTED = os.environ.get("CAVIAR_RANDOM_MODELS")
 """How many models each test tries; without it the same few each time."""
 
 
-def examples(usual: int, share: int = 12) -> settings:
+def examples(usual: int, share: int = 16) -> settings:
     """Return the settings of a test that tries so many models in `make test-all`, and this share in `make test`."""
     return settings(
         max_examples=int(_WANTED or amount(-(-usual // share), usual)),

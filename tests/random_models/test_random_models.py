@@ -30,7 +30,7 @@ from .strategy import Drawn, examples, models
 FEW = {"max_iter": 4, "tol": 0.0, "seed": 0}
 
 
-@examples(100, share=4)
+@examples(100, share=8)
 @given(models(), st.sampled_from(["auto", "prior"]), st.integers(0, 3), st.booleans())
 def test_a_fit_ends_at_a_stationary_point_of_the_elbo(drawn: Drawn, init: str, plate: int, apart: bool):
     """It rises to where no global factor can be improved, and is what the families' densities say."""

@@ -41,7 +41,7 @@ def hidden():
 def topics():
     corpus = cv.datasets.load_political_blogs()
     with pytest.warns(cv.ConvergenceWarning):
-        fitted = cv.LatentDirichletAllocation(4, random_state=0, max_iter=10).fit(corpus.counts)
+        fitted = cv.LatentDirichletAllocation(4, random_state=0, max_iter=3).fit(corpus.counts)
     fitted.about_ = {"columns": list(corpus.words), "source": "blogs"}
     return fitted, corpus
 

@@ -73,6 +73,7 @@ def test_mixed_columns_have_the_page_of_a_posterior():
     assert "Bayesian mixture of mixed columns" in cv.report.page_of(mixture)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_names_of_columns_may_have_dots():
     """As in R's iris: neither the variable nor a part of it ends at a dot within its name."""
     rng = np.random.default_rng(0)

@@ -10,6 +10,7 @@ from caviar.engine.rows.row_map import RowMap
 from caviar.engine.rows.subsample import sample_of
 from caviar.engine.starts.candidates import basis_of
 from caviar.engine.starts.guesses.partitioned import in_fewer_clusters
+from caviar.engine.starts.regroup import regrouping_of
 from caviar.execution import Threads
 from caviar.fitting.rows import rows_of
 
@@ -27,6 +28,31 @@ def test_each_set_of_points_is_there_once(n_columns):
     basis = made_from(cv.models.poisson_mixture(n_columns, 2), {"x": counts})
     (gate,) = basis.gates
     assert len(basis.clouds(gate)) == 1
+
+
+@pytest.mark.parametrize("is_chain", [False, True])
+def test_what_nothing_varies_along_is_averaged_over(is_chain):
+    """Counts over two plates with one rate: averages of what they are evened to, or each by itself."""
+    obs, a, b = cv.Plate("obs"), cv.Plate("a", 2), cv.Plate("b", 5)
+    component = cv.Plate("component", 4)
+    z = cv.Categorical("z", np.full(4, 0.25), plates=obs)
+    if is_chain:
+        transition = cv.Dirichlet("transition", np.ones(4), plates=component)
+        z = cv.MarkovChain("z", np.full(4, 0.25), transition, along=obs)
+    rate = cv.Gamma("rate", 1.0, 0.1, plates=component)
+    leaf = cv.Poisson("x", rate[z], plates=(obs, a, b))
+    rates = 5.0 + 20.0 * (np.arange(12) % 3)
+    x = np.random.default_rng(0).poisson(rates[:, None, None], (12, 2, 5)).astype(float)
+    x[0, 1, 2] = x[3, 0, 0] = np.nan
+    basis = made_from(cv.Model(leaf), {"x": x})
+    averages, each = (cloud.points for cloud in basis.clouds(basis.gates[0]))
+    assert (averages.shape, each.shape) == ((12, 1), (12, 10))
+    # along the last plate first, in some unit; a sample has its own order of the rows
+    points = np.nanmean(np.nanmean(leaf.evened(x), axis=2), axis=1)
+    np.testing.assert_allclose(np.corrcoef(np.sort(averages[:, 0]), np.sort(points))[0, 1], 1.0, rtol=1e-12)
+    # states are merged and split by the first of them, and labels not at all where it is not the only one
+    regrouping = regrouping_of(basis)
+    assert (regrouping and regrouping.cloud) is (basis.clouds(basis.gates[0])[0] if is_chain else None)
 
 
 def _alike(k):

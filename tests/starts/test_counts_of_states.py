@@ -27,6 +27,7 @@ def _model(size):
     return cv.Model(cv.NegativeBinomial("y", rates[s], size, plates=(STEP, COLUMN)))
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.starts_of_users
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("is_known", [False, True], ids=["size learnt", "size known"])

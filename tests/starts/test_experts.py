@@ -43,6 +43,7 @@ def experts(
     )
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("seed", "n_experts", "apart"),
     [

@@ -32,6 +32,7 @@ def _model(sizes, shape, is_binary):
     return cv.Model(cv.Normal("y", block[both], cv.Gamma("tau", 1, 1), plates=record))
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_kinds_of_persons_and_questions_are_found_together(seed):
     """Averages of persons over all questions hardly tell them: fits ended up to 60 nats lower."""
@@ -41,6 +42,7 @@ def test_kinds_of_persons_and_questions_are_found_together(seed):
     assert model.fit(data, seed=10 + seed).elbo > model.fit(data, init=init).elbo - len(data["y"]) * NEAR
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_blocks_of_a_table_of_numbers_are_found(seed):
     """Fits ended up to 0.5 nats a record lower; one value in five is missing here."""
@@ -51,6 +53,7 @@ def test_blocks_of_a_table_of_numbers_are_found(seed):
     assert model.fit(data, seed=10 + seed).elbo > model.fit(data, init=init).elbo - len(data["y"]) * NEAR
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("seed", range(2))
 def test_restarts_find_kinds_of_both_sides(seed):
     """From clusters of either side alone restarts ended 0.04 nats a record lower at the median."""

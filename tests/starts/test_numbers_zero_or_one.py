@@ -29,6 +29,7 @@ def _features(seed, n_features, has_level):
     return model, {"y": y}, {**init, "level": level} if has_level else init
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", [100, 102])
 @pytest.mark.parametrize("n_features", [2, 3, 4])
 def test_features_of_rows_are_found(seed, n_features):
@@ -53,6 +54,7 @@ def test_features_of_rows_are_found_where_values_are_missing():
     assert model.fit(data).elbo > model.fit(data, init=init).elbo - 150 * NEAR
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("seed", range(101, 105))
 def test_a_learnt_probability_of_weights_lets_them_be_absent(seed):
     """Fits ended 11 to 13 nats lower, with all ten weights present."""

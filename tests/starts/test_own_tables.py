@@ -32,6 +32,7 @@ def _numbers(rng, which):
     return cv.Model(cv.Normal("x", _chosen(table), 1.0, plates=(ROW, COLUMN))), x
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("made", [_categories, _numbers])
 def test_columns_that_tell_nothing_are_found(made, seed):

@@ -209,6 +209,25 @@ def test_nonnegative_factors_in_large_units_end_where_the_truth_leads(n_factors)
     assert ends[0] >= ends[1] - 0.01
 
 
+@pytest.mark.parametrize("n_hidden", [0, 1, 2])
+def test_products_of_groups_have_a_table_where_the_groups_are_known(n_hidden):
+    """Of effects that two known columns choose; a hidden one tells nothing before it is guessed."""
+    obs = cv.Plate("obs")
+    hidden = [cv.Categorical(name, np.full(3, 1 / 3), plates=obs) for name in "ab"[:n_hidden]]
+    groups = [*hidden, *(cv.Data(name, plates=obs) for name in "ab"[n_hidden:])]
+    one, other = (
+        cv.Normal(f"effect {own.name}", 0.0, 1.0, plates=cv.Plate(own.name, 3))[own] for own in groups
+    )
+    model = cv.Model(cv.Normal("x", one * other, 4.0, plates=obs))
+    known = zip("ab", np.indices((3, 3)).reshape(2, 9), strict=True)
+    data = {"x": np.arange(9.0), **dict(list(known)[n_hidden:])}
+    problem = model._problem(bind(model.nodes, model.leaves, data), (), None)
+    found = tables_of(Setting(problem, sample_of(rows_of(problem.bound)), {}), np.random.default_rng(0))
+    assert [variable.name for variable in found] == ([] if n_hidden else ["effect a"])
+    for (table,) in found.values():
+        np.testing.assert_allclose(table.values, np.arange(9.0).reshape(3, 3))
+
+
 def test_what_products_explain_is_not_taken_from_the_sample():
     """The candidates that follow, and the race, see the values of the data."""
     model, data, _ = nonnegative_factors(2, 1.0, 0)

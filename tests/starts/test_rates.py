@@ -80,10 +80,11 @@ def _with_background(own: Simulated) -> tuple[cv.Model, dict[str, object]]:
 @pytest.mark.parametrize(
     "case",
     [
-        _plain,
+        # plain counts are those of the tests below
+        pytest.param(_plain, marks=pytest.mark.slow),
         _with_exposure,
         _with_exposure_of_cells,
-        _with_exposure_of_columns,
+        pytest.param(_with_exposure_of_columns, marks=pytest.mark.slow),
         _with_gaps,
         _with_background,
     ],

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar.engine.starts.products.scales import balanced
+from caviar.engine.starts.products.scales import _scaled, balanced
 from starts.test_basis import made_from
 
 OBS = cv.Plate("obs")
@@ -41,6 +41,21 @@ def _balanced(leaf, x, sizes, one, other):
     }
     _, q = balanced((problem, given))
     return {variable.name: q[variable] for variable in problem.order}
+
+
+@pytest.mark.parametrize(
+    "factor",
+    [
+        cv.families.Normal([1.0, -2.0], [0.5, 4.0]),
+        cv.families.MultivariateNormal([1.0, -2.0], [[2.0, 0.5], [0.5, 1.0]]),
+        cv.families.Gamma([2.0, 5.0], [0.5, 4.0]),
+    ],
+)
+def test_a_scaled_factor_is_that_of_the_variable_times_the_scale(factor):
+    scaled = _scaled(factor, 3.0)
+    np.testing.assert_allclose(scaled.mean, 3.0 * factor.mean, rtol=1e-12)
+    spread = "covariance" if hasattr(factor, "covariance") else "variance"
+    np.testing.assert_allclose(getattr(scaled, spread), 9.0 * getattr(factor, spread), rtol=1e-12)
 
 
 @pytest.mark.parametrize("sizes", [(2, 2), (4, 2)])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
+from caviar.engine.groups import side_by_side
 from caviar.engine.groups.rows import GroupedRows
 from caviar.engine.groups.side_by_side import SideBySide
 from caviar.engine.starts.race import Runs
@@ -118,7 +119,16 @@ def _both(batches, fit):
     return together, n_batches, fit()
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.parametrize(("n_numbers", "n_batches"), [(5 * 90 * 3 - 1, 0), (6 * 90 * 3, 1)])
+def test_starts_with_more_numbers_than_fit_run_by_themselves(n_numbers, n_batches, batches, monkeypatch):
+    """A probability of each label of each row in each start."""
+    monkeypatch.setattr(side_by_side, "_MOST_NUMBERS", n_numbers)
+    model, data = _mixture(np.random.default_rng(3))
+    model.fit(data, init="prior", n_restarts=5, seed=4, max_iter=1, uncertainty="mean_field")
+    assert len(batches.made) == n_batches
+
+
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("accelerate", [True, False])
 @pytest.mark.parametrize("make", MODELS)
 def test_each_start_ends_where_it_ends_by_itself(make, accelerate, batches):

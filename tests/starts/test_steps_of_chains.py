@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 import caviar as cv
+from caviar.engine.starts.products.columns import Setting
+from caviar.engine.starts.products.steps import widths_of_steps
+from starts.test_basis import made_from
 
 TIME, ROW = cv.Plate("time"), cv.Plate("row", 1)
 N = 100
@@ -86,6 +89,20 @@ def level_and_slope(unit: float, rng: np.random.Generator) -> tuple[cv.Model, di
     )
     noise = cv.Gamma("noise", 1e-3, 1e-3)
     return cv.Model(cv.Normal("y", cv.dot([1.0, 0.0], chain), noise, plates=TIME)), {"y": unit * y}
+
+
+@pytest.mark.parametrize("is_learnt", [False, True])
+def test_widths_are_kept_only_where_steps_are_learnt(is_learnt: bool) -> None:
+    """The variance of the values, as a narrow prior of the noise does not expect it, is that of steps and noise."""
+    steps = cv.diagonal(gamma("steps", 1e-5, cv.Plate("part", 1))) if is_learnt else [[1.0]]
+    chain = cv.LinearGaussianChain("s", [0.0], [[1.0]], transition=[[1.0]], noise_precision=steps, along=TIME)
+    model = cv.Model(cv.Normal("y", cv.dot([1.0], chain), gamma("noise", 1e-5), plates=TIME))
+    y = np.random.default_rng(0).normal(0.0, 3.0, N)
+    basis = made_from(model, {"y": y})
+    found = widths_of_steps(Setting(basis.problem, basis.sample, {}), basis.q)
+    assert {own.name for own in found} == ({"steps", "noise"} if is_learnt else set())
+    for point in found.values():
+        np.testing.assert_allclose(point.mean, 1.0 / y.var(), rtol=1e-9)
 
 
 def test_no_part_of_a_trend_stays_at_its_prior_in_large_units() -> None:
