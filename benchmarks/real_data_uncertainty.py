@@ -65,7 +65,8 @@ class Additive:
     def gibbs(self, n: int, rng: np.random.Generator) -> Draws:
         """Return n draws of coefficients by group, of their precisions and of that of the noise, after n / 10."""
         X, y = self.X, np.array(self.y, dtype=float)
-        tau, scales, b = 1.0, np.ones(len(y)), np.zeros(X.shape[1])
+        tau: Any = 1.0
+        scales, b = np.ones(len(y)), np.zeros(X.shape[1])
         precisions = {name: 1.0 if isinstance(own, tuple) else own for name, (_, own) in self.groups.items()}
         kept: dict[str, list[Any]] = {}
         for number in range(-(n // 10), n):
@@ -75,7 +76,7 @@ class Additive:
                 [np.full(b[columns].size, precisions[name]) for name, (columns, _) in self.groups.items()]
             )
             weighted = X * (tau * scales)[:, None]
-            lower = np.linalg.cholesky(X.T @ weighted + np.diag(prior))
+            lower: np.ndarray = np.linalg.cholesky(X.T @ weighted + np.diag(prior))
             noise = np.linalg.solve(lower, weighted.T @ y) + rng.standard_normal(len(b))
             b = np.linalg.solve(lower.T, noise)
             residual = y - X @ b
