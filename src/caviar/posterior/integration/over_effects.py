@@ -69,12 +69,16 @@ def doubt_of_effects_of_rows(posterior: Any, pending: Pending) -> str:
 
 def _effect(posterior: Any, pending: Pending) -> tuple[Variable, Normal, Plate] | None:
     """Return the only outcome of a model, its effect of each row behind a link, and the plate of these; or None."""
-    plate = posterior._bound(pending)[0].bound.data_plate
+    bound = posterior._bound(pending)[0].bound
+    plate = bound.data_plate
     if plate is None or len(posterior.model.leaves) != 1:
         return None
     (outcome,) = posterior.model.leaves
     effect = effect_of_rows(outcome, plate)
-    return None if effect is None or effect.name not in posterior._local else (outcome, effect, plate)
+    # of a covariate that is known in some rows, these tell the spread
+    if effect is None or effect.name not in posterior._local or bound.of(effect).in_part is not None:
+        return None
+    return outcome, effect, plate
 
 
 def _about(found: Integrated, others: Mapping[str, Any], factors: Mapping[str, Any]) -> Integrated:
