@@ -196,6 +196,7 @@ def gibbs(data: dict[str, np.ndarray], n_draws: int, rng: np.random.Generator) -
     return np.array(draws[n_draws // 10 :])
 
 
+@pytest.mark.slow
 def test_means_and_widths_of_a_regression_are_those_of_gibbs_sampling() -> None:
     rng = np.random.default_rng(4)
     data = data_of_regression(150, rng)
