@@ -72,7 +72,7 @@ def test_work_that_was_sent_gives_the_same_bits(name):
         assert len(pickle.dumps(model)) < 20_000
         chunk = chunks[0]
         expected, left = work(source, chunk, carried[0])
-        found, left_there = task(model.rows, model.scratch)(source, chunk, before)
+        found, left_there = task(rows=model.rows, scratch=model.scratch)(source, chunk, before)
         found, left_there = pickle.loads(pickle.dumps((found, left_there)))
         assert found.fused.keys() == expected.fused.keys()
         assert found.parts.keys() == expected.parts.keys()
