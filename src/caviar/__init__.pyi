@@ -57,6 +57,9 @@ from .execution import Device as Device
 from .fitting.many import ManyFits as ManyFits
 from .fitting.many import fit_many as fit_many
 from .fitting.model import Model as Model
+# not from .language.softmax: who reads sources without running them takes that for the function of this name
+from .language import softmax as softmax
+from .language import stick_breaking as stick_breaking
 from .language.algebra import diagonal as diagonal
 from .language.algebra import dot as dot
 from .language.binomial import Binomial as Binomial
@@ -94,8 +97,6 @@ from .language.potential import Potential as Potential
 from .language.simplex import Beta as Beta
 from .language.simplex import Dirichlet as Dirichlet
 from .language.simplex import StickBreaking as StickBreaking
-from .language.softmax import softmax as softmax
-from .language.softmax import stick_breaking as stick_breaking
 from .language.sparse_vectors import SingleEffect as SingleEffect
 from .language.sparse_vectors import SpikeSlab as SpikeSlab
 from .language.weighted_sums import weighted_sum as weighted_sum
