@@ -57,6 +57,7 @@ from .execution import Device as Device
 from .fitting.many import ManyFits as ManyFits
 from .fitting.many import fit_many as fit_many
 from .fitting.model import Model as Model
+
 # not from .language.softmax: who reads sources without running them takes that for the function of this name
 from .language import softmax as softmax
 from .language import stick_breaking as stick_breaking
