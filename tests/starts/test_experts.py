@@ -66,7 +66,7 @@ def test_experts_are_in_the_order_of_questions_that_tells_them_best(
 ) -> None:
     """One fit in four ended up to 0.03 nats a row lower, with its clusters in another order."""
     model, data, means = experts(seed, n_experts, apart)
-    found = model.fit(data).elbo
+    found = model.fit(data, seed=0).elbo
     orders = [list(own) for own in permutations(range(n_experts)) if own[-2] < own[-1]]
-    best = max(model.fit(data, init={"mean": means[own]}).elbo for own in orders)
+    best = max(model.fit(data, init={"mean": means[own]}, seed=0).elbo for own in orders)
     assert found > best - NEAR * len(data["y"])
