@@ -14,7 +14,7 @@ from ..._typing import Array
 from ...engine.binding.clamped.factor import ClampedFactor, PointMass
 from ...engine.binding.clamped.given import belongs_to_rows, refuse_missing_value
 from ...engine.binding.clamped.repetitions import is_joint
-from ...engine.binding.missing.values import is_told
+from ...engine.binding.missing.values import is_told, partial_values
 from ...engine.binding.nested import flattened
 from ...engine.binding.values import as_values, check_known_slots, check_support
 from ...engine.local.gated import Switched
@@ -291,12 +291,18 @@ def _factor(variable: Variable, leaf: Variable, rows: _Rows) -> Any:
 
 def _known_in_part(variable: Variable, leaf: Variable, rows: _Rows) -> Any:
     """Return the distribution of a parent with nothing observed below it: a forecast, and a point where it is known."""
-    values = rows.partial[variable.name]
-    rest = {name: own for name, own in rows.partial.items() if name != variable.name}
-    unknown = _factor(variable, leaf, replace(rows, partial=rest))
+    values = partial_values(variable, rows.partial[variable.name])
+    unknown = _factor(variable, leaf, _without(variable, rows))
+    if values is None:
+        return unknown
     unknown = unknown.broadcast_to(tuple(rows.sizes[plate] for plate in variable.plates))
     is_known = is_told(variable, values)
     return ClampedFactor(unknown[~is_known], PointMass.of(variable, values[is_known]), is_known)
+
+
+def _without(variable: Variable, rows: _Rows) -> _Rows:
+    """Return rows of which no value of a variable is known."""
+    return replace(rows, partial={name: own for name, own in rows.partial.items() if name != variable.name})
 
 
 def _in_order_of_plates(factor: Any, variable: Variable, data_plate: Plate | None) -> Any:
@@ -355,7 +361,10 @@ def _weights_together(labels: tuple[Variable, ...], leaf: Variable, rows: _Rows)
 def _weights(gate: Variable, leaf: Variable, rows: _Rows) -> Array:
     """Return the probabilities of a latent Categorical: given what was observed of the row, or expected before that."""
     if gate.name in rows.partial and gate.name not in rows.local:
-        refuse(leaf, f"'{gate.name}', on which it depends, has missing values (NaN)")
+        labels = partial_values(gate, rows.partial[gate.name])
+        assert labels is not None
+        unknown = _weights(gate, leaf, _without(gate, rows))
+        return np.where(is_told(gate, labels)[..., None], np.eye(unknown.shape[-1])[labels], unknown)
     if gate.name in rows.local or gate.name in rows.factors:
         if gate.name not in rows.local:
             factor = rows.factors[gate.name]
