@@ -421,6 +421,19 @@ def test_an_absent_variable_is_predicted_from_what_the_rows_have_below_it() -> N
     np.testing.assert_allclose(sorted_.predict({"y": [-1.0, 0.2]})["z"].mean[:, 0], expected, rtol=1e-6)
 
 
+def test_an_absent_number_zero_or_one_is_predicted_from_what_the_rows_have_below_it() -> None:
+    number = cv.Bernoulli("s", 0.4, plates=OBS)
+    y = cv.Normal("y", 1.0 + 2.0 * number, cv.Gamma("tau", 1e9, 1e9), plates=OBS)
+    posterior = cv.Model(y, number).fit({"s": [0, 1, 1], "y": [1.0, 3.0, 3.0]})
+    share = 1 / (1 + np.exp(np.log(0.6 / 0.4) - 2 * (np.array([1.0, 2.5]) - 1) + 2))
+    found = posterior.predict({"y": [1.0, 2.5]})["s"]
+    np.testing.assert_allclose(found.mean, share, rtol=1e-6)
+    np.testing.assert_allclose(found.standard_deviation, np.sqrt(share * (1 - share)), rtol=1e-6)
+    partly = posterior.predict({"y": [1.0, 2.5], "s": [1, np.nan]})["s"]
+    np.testing.assert_allclose(partly.mean, [1.0, share[1]], rtol=1e-6)
+    np.testing.assert_allclose(partly.standard_deviation, [0.0, found.standard_deviation[1]])
+
+
 def test_a_table_has_the_columns_of_what_the_model_states_as_observed() -> None:
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(9)

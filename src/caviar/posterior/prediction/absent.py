@@ -113,18 +113,22 @@ def inferred(leaf: Variable, factor: Any) -> Prediction:
     if isinstance(leaf, Label):
         return Prediction.of_probabilities(np.asarray(factor.probabilities))
     if isinstance(factor, Switched):
-        (given,) = factor.conditional.entry_marginals((0.25, 0.75))
         shares, means, sds = (
             factor.probabilities.T,
-            *(np.moveaxis(own, 1, 0) for own in (given.mean, given.sd)),
+            *(np.moveaxis(own, 1, 0) for own in _mean_and_sd(factor.conditional)),
         )
         shares = shares.reshape(*shares.shape, *(1,) * (means.ndim - shares.ndim))
     else:
-        (given,) = factor.entry_marginals((0.25, 0.75))
-        means, sds = given.mean[None], given.sd[None]
+        means, sds = (own[None] for own in _mean_and_sd(factor))
         shares = np.ones_like(means)
     found = Prediction.of_parts(shares, means, sds)
     return replace(found, by_moments=leaf.by_moments)
+
+
+def _mean_and_sd(factor: Any) -> tuple[Array, Array]:
+    """Return mean and standard deviation of every entry; of a number 0 or 1 there is no interval, but a variance."""
+    (given,) = factor.entry_marginals((0.25, 0.75))
+    return given.mean, np.sqrt(factor.variance) if given.sd is None else given.sd
 
 
 def _rows(
