@@ -222,6 +222,30 @@ def test_animals_that_are_there() -> None:
     assert "doubt" not in posterior.interval_remark
 
 
+def test_effects_of_rows_are_integrated_over_in_every_fit_of_equal_models() -> None:
+    """The nodes of the first of them are those of all its bound models."""
+    y = np.random.default_rng(3).binomial(12, 0.4, size=14)
+    for _ in range(2):
+        row = cv.Plate("row")
+        own = cv.Normal("own", 0.0, cv.Gamma("between", 2.0, 1.0), plates=row)
+        model = cv.Model(cv.Binomial("y", 12, cv.logistic(cv.Normal("level", 0.0, 0.1) + own), plates=row))
+        assert model.fit({"y": y}, seed=0).uncertainty == "integrated"
+
+
+@pytest.mark.parametrize("n_missing", [0, 10])
+def test_effects_of_rows_beside_a_covariate_are_in_doubt(n_missing: int) -> None:
+    """A column with a distribution is no effect, whether or not it is known in all rows."""
+    rng, row = np.random.default_rng(3), cv.Plate("row")
+    x = rng.normal(size=40)
+    own = cv.Normal("own", 0.0, cv.Gamma("between", 2.0, 1.0), plates=row)
+    hidden = cv.Normal("x", cv.Normal("m", 0.0, 0.1), cv.Gamma("q", 1.0, 1.0), plates=row)
+    line = cv.Normal("level", 0.0, 0.1) + cv.Normal("slope", 0.0, 0.1) * hidden + own
+    model = cv.Model(cv.Binomial("y", 12, cv.logistic(line), plates=row))
+    y = rng.binomial(12, 1 / (1 + np.exp(0.3 - x - 0.7 * rng.normal(size=40))))
+    told = model.fit({"x": np.where(np.arange(40) < n_missing, np.nan, x), "y": y}, seed=0)
+    assert "'own' of a row and the hidden number" in told.interval_remark
+
+
 @pytest.mark.starts_of_users
 def test_stagnant_begins_at_the_best_change() -> None:
     """Both lines follow the first guess of where they meet, and hold it there: at 18.1 nats, and not at 25.7."""

@@ -282,6 +282,60 @@ def test_predictions_of_new_rows_are_averaged_over_what_is_not_known() -> None:
     )
 
 
+def test_predictions_average_over_labels_that_are_not_known() -> None:
+    means = np.array([-2.0, 3.0])
+    category = cv.Categorical("z", [0.3, 0.7], plates=OBS)
+    number = cv.Bernoulli("z", 0.7, plates=OBS)
+    behind_link = cv.Bernoulli("z", cv.logistic(np.log(7 / 3) * cv.Data("one", plates=OBS)), plates=OBS)
+    level = cv.Normal("b", -2.0, 1e12)
+    of_sides = cv.Normal("b", means, 1e12, plates=cv.Plate("side", 2))
+    for line, known in (
+        (of_sides[category], {}),
+        (level + 5.0 * number, {}),
+        (level + 5.0 * behind_link, {"one": np.ones(3)}),
+    ):
+        data = {"z": [0, 1, 1], "y": [-2.0, 3.0, 3.0], **known}
+        posterior = cv.Model(cv.Normal("y", line, 4.0, plates=OBS)).fit(data)
+        found = posterior.predict({"z": [0, np.nan, 1], **known})["y"]
+        np.testing.assert_allclose(found.mean, [-2.0, 0.7 * 5.0 - 2.0, 3.0])
+        np.testing.assert_allclose(np.square(found.standard_deviation), [0.25, 0.25 + 0.21 * 25.0, 0.25])
+
+
+def test_predictions_use_what_known_covariates_tell_of_the_label_of_their_row() -> None:
+    """The label chooses both for the covariate and for the outcome, which had its shares before the covariate."""
+    side, x = cv.Plate("side", 2), np.array([-1.0, 0.2])
+    label = cv.Categorical("z", [0.4, 0.6], plates=OBS)
+    hidden = cv.Normal("x", cv.Constant("mu", [-1.0, 1.0], plates=side)[label], 1.0, plates=OBS)
+    line = cv.Constant("b", [0.0, 10.0], plates=side)[label] + hidden
+    model = cv.Model(cv.Normal("y", line, cv.Gamma("tau", 1e9, 1e9), plates=OBS))
+    posterior = model.fit({"x": [-1.0, 1.0], "y": [0.0, 11.0]})
+    share = 1 / (1 + np.exp(-np.log(0.6 / 0.4) - 2 * x))
+    for data in ({"x": x}, {"x": [*x, 0.0], "y": [np.nan, np.nan, 0.0]}):
+        found = posterior.predict(data)["y"]
+        np.testing.assert_allclose(found.mean[:2], 10 * share + x)
+        variance = 1.0 + 100 * share * (1 - share)
+        np.testing.assert_allclose(np.square(found.standard_deviation[:2]), variance, rtol=1e-6)
+
+
+@pytest.mark.starts_of_users
+def test_hidden_numbers_begin_at_their_best_given_those_that_are_known() -> None:
+    rng = np.random.default_rng(0)
+    s, one, other = ((rng.random(200) < 0.5).astype(float) for _ in range(3))
+    y, known = 0.6 * s + 2.0 * one + 2.5 * other + 0.3 * rng.normal(size=200), rng.random(200) < 0.6
+
+    def model(known: Any) -> cv.Model:
+        line = 0.6 * known + 2.0 * cv.Bernoulli("one", 0.5, plates=OBS)
+        return cv.Model(
+            cv.Normal("y", line + 2.5 * cv.Bernoulli("other", 0.5, plates=OBS), 1 / 0.09, plates=OBS)
+        )
+
+    hidden = cv.Bernoulli("s", 0.5, plates=OBS)
+    together = model(hidden).fit({"y": y, "s": np.where(known, s, np.nan)}, tol=1e-12)
+    apart = model(hidden).fit({"y": y[~known]}, tol=1e-12).elbo
+    apart += model(cv.Data("s", plates=OBS)).fit({"y": y[known], "s": s[known]}, tol=1e-12).elbo
+    assert together.elbo == pytest.approx(apart + known.sum() * np.log(0.5), abs=1e-6)
+
+
 def test_a_fit_may_begin_at_values_and_go_on_from_a_file(tmp_path: Any) -> None:
     data = data_of_regression(60, np.random.default_rng(5))
     posterior = regression().fit(data, tol=1e-11)
@@ -365,6 +419,19 @@ def test_an_absent_variable_is_predicted_from_what_the_rows_have_below_it() -> N
     odds = np.log(0.3 / 0.7) - 2.0 * np.array([-1.0, 0.2])
     expected = 1 / (1 + np.exp(-odds))
     np.testing.assert_allclose(sorted_.predict({"y": [-1.0, 0.2]})["z"].mean[:, 0], expected, rtol=1e-6)
+
+
+def test_an_absent_number_zero_or_one_is_predicted_from_what_the_rows_have_below_it() -> None:
+    number = cv.Bernoulli("s", 0.4, plates=OBS)
+    y = cv.Normal("y", 1.0 + 2.0 * number, cv.Gamma("tau", 1e9, 1e9), plates=OBS)
+    posterior = cv.Model(y, number).fit({"s": [0, 1, 1], "y": [1.0, 3.0, 3.0]})
+    share = 1 / (1 + np.exp(np.log(0.6 / 0.4) - 2 * (np.array([1.0, 2.5]) - 1) + 2))
+    found = posterior.predict({"y": [1.0, 2.5]})["s"]
+    np.testing.assert_allclose(found.mean, share, rtol=1e-6)
+    np.testing.assert_allclose(found.standard_deviation, np.sqrt(share * (1 - share)), rtol=1e-6)
+    partly = posterior.predict({"y": [1.0, 2.5], "s": [1, np.nan]})["s"]
+    np.testing.assert_allclose(partly.mean, [1.0, share[1]], rtol=1e-6)
+    np.testing.assert_allclose(partly.standard_deviation, [0.0, found.standard_deviation[1]])
 
 
 def test_a_table_has_the_columns_of_what_the_model_states_as_observed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import replace
 
 from .algebra import Link, Predictor
@@ -12,14 +13,24 @@ from .positive import Gamma
 from .variable import Variable
 
 
-def effect_of_rows(outcome: Variable, rows: Plate) -> Normal | None:
-    """Return the Normal of each row with a learnt precision that a link adds up; None without one, or with several."""
+def effect_of_rows(outcome: Variable, rows: Plate, hidden: Container[str]) -> Normal | None:
+    """Return the Normal of each row with a learnt precision that a link adds up; None without one, or with several.
+
+    Parameters
+    ----------
+    outcome
+        An observed variable.
+    rows
+        The plate of the rows.
+    hidden
+        Names of the variables that are known in no row.
+    """
     found = [
         node
         for link in _links(outcome).values()
         for addend in link.predictor.addends
         for node in addend.numbers
-        if isinstance(node, Normal) and node.plates == (rows,) and not addend.dots
+        if isinstance(node, Normal) and node.name in hidden and node.plates == (rows,) and not addend.dots
     ]
     if len(found) != 1:
         return None

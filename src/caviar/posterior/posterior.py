@@ -50,6 +50,7 @@ from .prediction import (
     Predictions,
     Residuals,
     inferred,
+    known_inside,
     nothing_left,
     numbers_later,
     predicted,
@@ -435,7 +436,8 @@ class Posterior(KnowsItsData, TellsEvidence, TellsEffects, Integrates):
         )
 
     def _local_above(self, leaves: Sequence[Variable], data: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the factors of the local variables above some of the leaves."""
+        """Return the factors of the local variables above some of the leaves, and above what else rows have."""
+        leaves = [*leaves, *known_inside(self.model.nodes, self.model.leaves, data, self.data_plate)]
         if not leaves:
             return {}
         evaluator = self._evaluator.above(leaves)

@@ -74,6 +74,12 @@ class KnownInPartFactor(LocalFactor):
         own = self._whole.values
         return None if own is None else np.pad(own, ((0, self.n_rows - self._n_own), (0, 0)))
 
+    def scores(self, natural: Array, values: Array) -> Array:
+        """Return what 0 and 1 add to the log density of each row, (2, B): minus infinity where the other is known."""
+        is_known, known = self._known(natural)
+        is_other = is_known & (values[0][:, None] != known)
+        return np.where(is_other, -np.inf, super().scores(natural, values))
+
     def _known(self, natural: Array) -> tuple[AnyArray, Array]:
         """Return which values are known, (B, plates...), and the values, (B, plates..., event...).
 

@@ -146,6 +146,13 @@ class LocalFactor(ABC):
             return
         np.copyto(self.choices(natural), -np.inf, where=self.excluded(columns, zeros))
 
+    def scores(self, natural: Array, values: Array) -> Array:
+        """Return what each of its few values (E, V) adds to the log density of each row, (V, B).
+
+        Labels that are excluded have minus infinity in natural parameters (E, B), which counts in their own score only.
+        """
+        return np.stack([natural[value != 0].sum(axis=0) for value in values.T])
+
     def with_known(self, expected: Array, columns: Mapping[ColumnKey, AnyArray]) -> Array:
         """Return expected statistics (E, B) with those of known numbers in their places; a guess has labels right."""
         return expected

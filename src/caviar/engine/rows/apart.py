@@ -183,5 +183,4 @@ def _scores(own: FactorOfRows, values: Array, work: BlockWork) -> Array:
     natural = own.natural(work).copy()
     if work.coefficients.zeros is not None:
         natural -= _NEVER * own.zeros(work, work.coefficients.zeros)
-    # labels that are excluded have minus infinity, which counts in their own score only
-    return np.stack([natural[value != 0].sum(axis=0) for value in values.T])
+    return own.factor.scores(natural, values)

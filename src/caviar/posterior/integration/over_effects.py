@@ -69,16 +69,15 @@ def doubt_of_effects_of_rows(posterior: Any, pending: Pending) -> str:
 
 def _effect(posterior: Any, pending: Pending) -> tuple[Variable, Normal, Plate] | None:
     """Return the only outcome of a model, its effect of each row behind a link, and the plate of these; or None."""
-    bound = posterior._bound(pending)[0].bound
-    plate = bound.data_plate
+    # a bound model may have the nodes of an equal one that came before, under the same names
+    bound, plate = posterior._bound(pending)[0].bound, posterior.data_plate
     if plate is None or len(posterior.model.leaves) != 1:
         return None
     (outcome,) = posterior.model.leaves
-    effect = effect_of_rows(outcome, plate)
     # of a covariate that is known in some rows, these tell the spread
-    if effect is None or effect.name not in posterior._local or bound.of(effect).in_part is not None:
-        return None
-    return outcome, effect, plate
+    hidden = [variable.name for variable in bound.latent if bound.of(variable).in_part is None]
+    effect = effect_of_rows(outcome, plate, hidden)
+    return None if effect is None else (outcome, effect, plate)
 
 
 def _about(found: Integrated, others: Mapping[str, Any], factors: Mapping[str, Any]) -> Integrated:

@@ -3,7 +3,7 @@
 from .absent import inferred, predicted
 from .along_chains import predicted_along_chains
 from .forecasts import with_forecasts
-from .given_in_some_rows import nothing_left, numbers_later, without_missing
+from .given_in_some_rows import known_inside, nothing_left, numbers_later, without_missing
 from .over_precisions import OverPrecisions, over_precisions
 from .partly_given import vectors_later
 from .prediction import OfRows, Prediction, Predictions
@@ -16,6 +16,7 @@ __all__ = [
     "Predictions",
     "Residuals",
     "inferred",
+    "known_inside",
     "nothing_left",
     "numbers_later",
     "over_precisions",

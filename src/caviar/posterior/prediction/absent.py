@@ -14,7 +14,7 @@ from ..._typing import Array
 from ...engine.binding.clamped.factor import ClampedFactor, PointMass
 from ...engine.binding.clamped.given import belongs_to_rows, refuse_missing_value
 from ...engine.binding.clamped.repetitions import is_joint
-from ...engine.binding.missing.values import is_told
+from ...engine.binding.missing.values import is_told, partial_values
 from ...engine.binding.nested import flattened
 from ...engine.binding.values import as_values, check_known_slots, check_support
 from ...engine.local.gated import Switched
@@ -113,18 +113,22 @@ def inferred(leaf: Variable, factor: Any) -> Prediction:
     if isinstance(leaf, Label):
         return Prediction.of_probabilities(np.asarray(factor.probabilities))
     if isinstance(factor, Switched):
-        (given,) = factor.conditional.entry_marginals((0.25, 0.75))
         shares, means, sds = (
             factor.probabilities.T,
-            *(np.moveaxis(own, 1, 0) for own in (given.mean, given.sd)),
+            *(np.moveaxis(own, 1, 0) for own in _mean_and_sd(factor.conditional)),
         )
         shares = shares.reshape(*shares.shape, *(1,) * (means.ndim - shares.ndim))
     else:
-        (given,) = factor.entry_marginals((0.25, 0.75))
-        means, sds = given.mean[None], given.sd[None]
+        means, sds = (own[None] for own in _mean_and_sd(factor))
         shares = np.ones_like(means)
     found = Prediction.of_parts(shares, means, sds)
     return replace(found, by_moments=leaf.by_moments)
+
+
+def _mean_and_sd(factor: Any) -> tuple[Array, Array]:
+    """Return mean and standard deviation of every entry; of a number 0 or 1 there is no interval, but a variance."""
+    (given,) = factor.entry_marginals((0.25, 0.75))
+    return given.mean, np.sqrt(factor.variance) if given.sd is None else given.sd
 
 
 def _rows(
@@ -291,12 +295,18 @@ def _factor(variable: Variable, leaf: Variable, rows: _Rows) -> Any:
 
 def _known_in_part(variable: Variable, leaf: Variable, rows: _Rows) -> Any:
     """Return the distribution of a parent with nothing observed below it: a forecast, and a point where it is known."""
-    values = rows.partial[variable.name]
-    rest = {name: own for name, own in rows.partial.items() if name != variable.name}
-    unknown = _factor(variable, leaf, replace(rows, partial=rest))
+    values = partial_values(variable, rows.partial[variable.name])
+    unknown = _factor(variable, leaf, _without(variable, rows))
+    if values is None:
+        return unknown
     unknown = unknown.broadcast_to(tuple(rows.sizes[plate] for plate in variable.plates))
     is_known = is_told(variable, values)
     return ClampedFactor(unknown[~is_known], PointMass.of(variable, values[is_known]), is_known)
+
+
+def _without(variable: Variable, rows: _Rows) -> _Rows:
+    """Return rows of which no value of a variable is known."""
+    return replace(rows, partial={name: own for name, own in rows.partial.items() if name != variable.name})
 
 
 def _in_order_of_plates(factor: Any, variable: Variable, data_plate: Plate | None) -> Any:
@@ -355,7 +365,10 @@ def _weights_together(labels: tuple[Variable, ...], leaf: Variable, rows: _Rows)
 def _weights(gate: Variable, leaf: Variable, rows: _Rows) -> Array:
     """Return the probabilities of a latent Categorical: given what was observed of the row, or expected before that."""
     if gate.name in rows.partial and gate.name not in rows.local:
-        refuse(leaf, f"'{gate.name}', on which it depends, has missing values (NaN)")
+        labels = partial_values(gate, rows.partial[gate.name])
+        assert labels is not None
+        unknown = _weights(gate, leaf, _without(gate, rows))
+        return np.where(is_told(gate, labels)[..., None], np.eye(unknown.shape[-1])[labels], unknown)
     if gate.name in rows.local or gate.name in rows.factors:
         if gate.name not in rows.local:
             factor = rows.factors[gate.name]

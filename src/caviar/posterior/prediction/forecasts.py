@@ -309,12 +309,12 @@ def _is_rate_of_counts(variable: Variable, nodes: Iterable[Node]) -> bool:
 
 
 def _label(variable: Variable, nodes: Iterable[Node], parts: Sequence[_Part]) -> tuple[Any, AnyArray]:
-    probabilities = _average(parts, lambda given: given.entries("probabilities")[0], 1)
+    probabilities = _average(parts, lambda given: variable.moments_given(given)[0], 1)
     return families.Categorical(probabilities), np.ones(probabilities.shape[:-1], dtype=bool)
 
 
 def _number(variable: Variable, nodes: Iterable[Node], parts: Sequence[_Part]) -> tuple[Any, AnyArray]:
-    probability = _average(parts, lambda given: given.entries("probability")[0], 0)
+    probability = _average(parts, lambda given: variable.moments_given(given)[0], 0)
     return families.Bernoulli(probability), np.ones(probability.shape, dtype=bool)
 
 

@@ -105,6 +105,36 @@ def without_missing(nodes: Sequence[Node], data: Any, data_plate: Plate | None) 
     return {name: value for name, value in data.items() if name not in missing}
 
 
+def known_inside(
+    nodes: Sequence[Node], leaves: Sequence[Variable], data: Any, data_plate: Plate | None
+) -> list[Variable]:
+    """Return variables of the rows on which others depend, known in some rows, below what these hide.
+
+    Parameters
+    ----------
+    nodes, leaves
+        Those of the model.
+    data
+        Name -> array, missing values as NaN.
+    data_plate
+        The plate of the rows.
+    """
+
+    def is_hidden(node: Node) -> bool:
+        return isinstance(node, Variable) and data_plate in node.plates and node.name not in data
+
+    return [
+        node
+        for node in nodes
+        if isinstance(node, Variable)
+        and node not in leaves
+        and data_plate in node.plates
+        and node.name in data
+        and not _is_missing(data[node.name])
+        and any(is_hidden(other) for other in nodes_above([node]))
+    ]
+
+
 def nothing_left(leaves: Sequence[Variable]) -> str:
     """Return the message for data with all observed variables of a model without local ones."""
     names = ", ".join(f"'{leaf.name}'" for leaf in leaves)
