@@ -434,6 +434,23 @@ def test_an_absent_number_zero_or_one_is_predicted_from_what_the_rows_have_below
     np.testing.assert_allclose(partly.standard_deviation, [0.0, found.standard_deviation[1]])
 
 
+def test_an_absent_variable_that_hidden_labels_choose_is_a_mixture_given_what_is_below_it() -> None:
+    means = cv.Constant("means", [-2.0, 2.0], plates=cv.Plate("side", 2))
+    label = cv.Categorical("z", [0.3, 0.7], plates=OBS)
+    x = cv.Normal("x", means[label], 1.0, plates=OBS)
+    model = cv.Model(cv.Normal("y", x, cv.Gamma("tau", 1e9, 1e9), plates=OBS), x)
+    posterior = model.fit({"x": [-2.0, 2.0, 1.9], "y": [-2.0, 2.0, 2.0]})
+    y = np.array([-1.0, 0.3])
+    shares = np.array([0.3, 0.7]) * stats.norm.pdf(y[:, None], [-2.0, 2.0], np.sqrt(2.0))
+    shares /= shares.sum(axis=1, keepdims=True)
+    each = (np.array([-2.0, 2.0]) + y[:, None]) / 2
+    mean = (shares * each).sum(axis=1)
+    variance = (shares * (0.5 + np.square(each - mean[:, None]))).sum(axis=1)
+    found = posterior.predict({"y": y})["x"]
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-6)
+    np.testing.assert_allclose(np.square(found.standard_deviation), variance, rtol=1e-6)
+
+
 def test_a_table_has_the_columns_of_what_the_model_states_as_observed() -> None:
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(9)

@@ -56,10 +56,8 @@ def with_known_numbers(
     found = dict(data)
     for name in stated.latent:
         variable = stated.model.variables[name]
-        is_joint, is_brought = (
-            isinstance(every[name], tuple),
-            variable.is_brought or "answer" in vars(variable),
-        )
+        is_joint = isinstance(every[name], tuple)
+        is_brought = variable.is_brought or "answer" in vars(variable)
         if is_joint or is_brought or variable.summed or not variable.takes_data or variable.is_flat:
             continue
         is_label = isinstance(variable, cv.Categorical | cv.MarkovChain | cv.StickBreaking)
