@@ -222,6 +222,11 @@ def updated(memory: Memory) -> Memory:
     return replaced(memory, relaxation=GROWTH * memory.relaxation, has_moved=False)
 
 
+def rested(memory: Memory) -> Memory:
+    """Return the memory after a plain sweep in which nothing was proposed."""
+    return replaced(memory, has_moved=False) if memory.has_moved else memory
+
+
 def to_plain(memory: Memory) -> dict[str, Any]:
     """Return the memory as values that a checkpoint holds; each place, move and pair is a list of its arrays."""
     document = {own.name: getattr(memory, own.name) for own in fields(memory)}

@@ -49,6 +49,9 @@ from .acceleration import (
 _TOO_FAR = 4
 """Pause after a refused secant move from which on a part of the next refused one is tried: pauses double."""
 
+_FAST = 0.1
+"""Gain of a sweep, beside that of the one before, up to which plain sweeps arrive as soon as others."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class BatchState(AscentState):
@@ -140,6 +143,8 @@ def _advanced(state: BatchState) -> BatchState:
     """
     if state.memory is None:
         return after_pass(state)
+    if _rises_fast(state):
+        return replaced(after_pass(state), memory=acceleration.rested(state.memory))
     try:
         after = updated_globals(state)
     except ImproperError:
@@ -148,6 +153,14 @@ def _advanced(state: BatchState) -> BatchState:
     if further is None:
         return replaced(after_pass(state, after), memory=memory)
     return replaced(watched(further, after, state.objective, slack_of(state)), memory=memory)
+
+
+def _rises_fast(state: BatchState) -> bool:
+    """Whether each sweep gains so much less than the one before that no move beyond the updates saves one."""
+    if len(state.trace) <= 2:
+        return False
+    gained, before = state.trace[-1] - state.trace[-2], state.trace[-2] - state.trace[-3]
+    return 0 <= gained <= _FAST * before
 
 
 def after_pass(state: BatchState, updated: BatchState | None = None) -> BatchState:
