@@ -169,3 +169,19 @@ def test_a_truncated_number_of_a_known_distribution_is_at_an_optimum():
     data = {"y": 2.8}
     slopes = cv.testing.elbo_slopes(model.fit(data), data)
     assert max(slopes.values(), default=0.0) < 1e-4
+
+
+def test_the_covariance_of_what_is_unseen_is_that_of_draws():
+    draws = UNSEEN.sample(200_000, seed=0)
+    for place, own in enumerate(UNSEEN.covariance_of_value()):
+        np.testing.assert_allclose(own, own.T, rtol=1e-12)
+        np.testing.assert_allclose(own, np.cov(draws[:, place].T), rtol=0.06, atol=0.02)
+
+
+def test_truncated_numbers_beyond_any_rows_have_a_summary():
+    """What is unseen beside them is global there, and no number of its own."""
+    mean = cv.Normal("mean", 0.0, 1.0)
+    x = cv.TruncatedNormal("x", mean, cv.Gamma("tau", 2.0, 2.0), lower=0.0, plates=cv.Plate("site", 4))
+    posterior = cv.Model(x).fit({"x": [0.2, 1.4, 0.7, 2.2]})
+    assert "tau" in str(posterior.summary())
+    assert np.isfinite(posterior.interval("mean")).all()

@@ -69,7 +69,8 @@ def test_integrated_if_asked_for_whatever_it_costs(costly):
     assert "uncertainty='integrated'" in shown.interval_remark
 
 
-def test_doubts_are_saved(costly, tmp_path):
+def test_doubts_are_saved(costly, tmp_path, monkeypatch):
+    monkeypatch.setattr(doubts, "by_densities", lambda *arguments, **keywords: None)
     posterior = stated(n_groups=60).fit(drawn(60), seed=0)
     remark = posterior.interval_remark
     assert "They are in doubt" in remark

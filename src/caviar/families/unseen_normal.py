@@ -207,6 +207,12 @@ class UnseenNormal(ExponentialFamily):
         """Return by how much the expected value changes."""
         return (np.stack(self.response(change)[:3], axis=-1),)
 
+    def covariance_of_value(self) -> Array:
+        """Return the covariance of number, sum and sum of squares, batch + (3, 3)."""
+        one, zero = np.ones(self.batch_shape), np.zeros(self.batch_shape)
+        changes = [[one if place == own else zero for place in range(5)] for own in range(3)]
+        return np.stack([self.response_of_value(tuple(own))[0] for own in changes], axis=-1)
+
     @cached_property
     def log_partition(self) -> Array:
         """Minus the logarithm of the probability that a number is seen."""

@@ -61,8 +61,8 @@ response, which is shown for so many coordinates of a chain where it is asked fo
 _OF_DRAW, _OF_ALL_DRAWS = 1.5e6, 7e8
 """Operations of a weighted draw where these are weighed one after another, and of all that are few for any fit."""
 
-_MOST_DRAWS, _FEWEST_DRAWS = 1_000, 200
-"""Of weighted draws: more tell no more, fewer too little."""
+_FEWEST_DRAWS = 200
+"""Weighted draws below which they tell too little."""
 
 _OF_PROFILE, _OF_ALL_PROFILES = 100, 3e8
 """About the passes of the fits at all values of a number, and the operations of all that are few for any fit: less than
@@ -218,7 +218,7 @@ def is_worth_a_series(problem: Problem, size: int, n_rows: int) -> bool:
     return _POINTS_OF_SERIES * (of_a_point + _OF_PRODUCT * float(size) ** 3) <= _OF_SERIES
 
 
-def n_draws_of_little_cost(problem: Problem, n_rows: int, most: int = _MOST_DRAWS) -> int:
+def n_draws_of_little_cost(problem: Problem, n_rows: int, most: int) -> int:
     """Return how many weighted draws cost very little, beside as many pilot draws; 0 where those tell too little."""
     if not problem.factors or problem.chains:
         return 0

@@ -193,8 +193,8 @@ def diagnosis_of(
     return Diagnosis(tail.k, tail.error, log_weights, evidence, error, effective, elbo, *end)
 
 
-def refuse_what_has_no_weights(factors: Mapping[str, Any], problem: Problem, n_draws: int) -> None:
-    """Refuse what has no weights.
+def refuse_what_has_no_weights(factors: Mapping[str, Any], problem: Problem | None, n_draws: int) -> None:
+    """Refuse what has no weights; with no problem what the rows hide is integrated out by other means.
 
     Raises
     ------
@@ -211,7 +211,7 @@ def refuse_what_has_no_weights(factors: Mapping[str, Any], problem: Problem, n_d
         raise ModelError(
             "every global is a point mass, and draws of a point have no weights: fit with fewer names in point="
         )
-    reason = why_inexact(problem)
+    reason = "" if problem is None else why_inexact(problem)
     if reason:
         raise ModelError(
             f"draws from the fit have no exact weights here: {reason}. Where factors= took a joint factor apart, "

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from ..._errors import CaviarError, DataError, ModelError, ParameterError
-from ..._typing import AnyArray
+from ..._typing import AnyArray, Array
+from ...engine.evaluation.log_joints import log_joints
 from ...numerics.cached import cached_property
 from ...numerics.randomness import generator
 from ..diagnostics import refuse_what_has_no_weights
 from ..linear_response import LinearResponse, Responds
 from ..simulation import check_count
+from .by_densities import by_densities
 from .coordinates import Coordinates
 from .evidence import Evidence, second_order
 from .importance import ImportanceSample, importance_sample
@@ -225,14 +227,15 @@ class TellsEvidence(Responds):
     ) -> ImportanceSample:
         check_count("n_draws", n_draws)
         rng = generator(seed)
-        weighed = self._evaluator.at_points(data, sample_weight)
-        refuse_what_has_no_weights(self._factors, weighed[0], n_draws)
+        problem, row_map = self._evaluator.at_points(data, sample_weight)
         counted = self._counted(data, sample_weight)
+        density = by_densities(self, data, sample_weight, problem, counted)
+        refuse_what_has_no_weights(self._factors, None if density else problem, n_draws)
         coordinates = Coordinates.of(self._factors, counted, rng)
-        n_rows = weighed[1].source.n_rows
+        n_rows = row_map.source.n_rows
         # whatever its value, a repetition without an observation below it is integrated out
-        problem = weighed[0].counting(counted)
-        weighed = problem, weighed[1].at(problem.rows)
+        problem = problem.counting(counted)
+        row_map = row_map.at(problem.rows)
         if not is_asked and coordinates.size > _MOST_NUMBERS:
             raise ModelError(
                 f"importance sampling of {coordinates.size} numbers has no usable weights, as a rule"
@@ -245,7 +248,11 @@ class TellsEvidence(Responds):
         of_q = self._shared.drawn(self._factors, _OF_Q, rng)
         covariance = coordinates.covariance(response.between_all)
         center = coordinates.vectors(of_q).mean(axis=0)
-        found = importance_sample(coordinates, center, covariance, weighed, n_draws, rng, most_apart)
+
+        def by_passes(values: Mapping[str, Any]) -> Array:
+            return log_joints(problem, values, row_map, most_apart)
+
+        found = importance_sample(coordinates, center, covariance, density or by_passes, n_draws, rng)
         if not counted:
             return found
         others = {name: self._factors[name].sample(n_draws, rng) for name in counted if name in found.draws}

@@ -9,7 +9,7 @@ p(x) has no bias.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +18,7 @@ import numpy as np
 from ..._errors import ModelError
 from ..._tables import html_of
 from ..._typing import Array
-from ...engine.ascent.problem import Problem
-from ...engine.rows.row_map import RowMap
 from ..diagnostics.diagnosis import USABLE
-from ..diagnostics.draws import Draws
 from ..diagnostics.pareto import smoothed
 from ..diagnostics.tail import log_mean_of, tail_of
 from ..weighted import Weighted
@@ -132,10 +129,9 @@ def importance_sample(
     coordinates: Coordinates,
     center: Array,
     covariance: Array,
-    weighed: tuple[Problem, RowMap],
+    log_joint: Callable[[Mapping[str, Any]], Array],
     n_draws: int,
     rng: np.random.Generator,
-    most_apart: float = np.inf,
 ) -> ImportanceSample:
     """Return weighted draws.
 
@@ -145,27 +141,20 @@ def importance_sample(
         Of the globals.
     center, covariance
         Of the coordinates, about: those of the first proposal.
-    weighed
-        The problem in which every global is a point mass, and the map over its rows.
+    log_joint
+        Returns log p(x, globals) of n values of all globals, what the rows hide integrated out: (n,).
     n_draws
         Number of draws.
     rng
         Seed of the draws.
-    most_apart
-        How many draws of a round may be evaluated one after another.
-
-    Raises
-    ------
-    ModelError
-        If they would be more.
     """
     proposal = Student(center, covariance, _DF)
     for _ in range(_ROUNDS):
         vectors = proposal.sample(max(n_draws // 2, 100), rng)
-        _, log_weights = _weighed(coordinates, proposal, vectors, *weighed, most_apart)
+        _, log_weights = _weighed(coordinates, proposal, vectors, log_joint)
         proposal = proposal.moved(vectors, np.exp(smoothed(log_weights)[0]))
     vectors = proposal.sample(n_draws, rng)
-    draws, log_weights = _weighed(coordinates, proposal, vectors, *weighed, most_apart)
+    draws, log_weights = _weighed(coordinates, proposal, vectors, log_joint)
     tail = tail_of(log_weights)
     evidence, error = log_mean_of(log_weights, tail)
     effective = float(np.exp(-np.logaddexp.reduce(2 * tail.log_weights)))
@@ -176,12 +165,9 @@ def _weighed(
     coordinates: Coordinates,
     proposal: Student,
     vectors: Array,
-    problem: Problem,
-    row_map: RowMap,
-    most_apart: float,
+    log_joint: Callable[[Mapping[str, Any]], Array],
 ) -> tuple[dict[str, Any], Array]:
     """Return the values of vectors, and the log weights of these, (n,)."""
     values = coordinates.values(vectors)
     log_proposal = proposal.log_density(vectors) - coordinates.log_volume(vectors)
-    log_joint = Draws(values, log_proposal).log_joint(problem, row_map, most_apart)
-    return values, log_joint - log_proposal
+    return values, log_joint(values) - log_proposal

@@ -209,7 +209,7 @@ class Integrates(ShowsUncertainty, Responds):
         return doubt_of_series(self, pending, response._response, shown)
 
     def _drawn_if_better(self, pending: Pending, response: LinearResponse, shown: Widths) -> Widths:
-        """Return figures of weighted draws for a mixture whose intervals contain too few of these."""
+        """Return figures of weighted draws of few rows whose intervals contain too few or too many of these."""
         return drawn_if_better(self, pending, response, shown)
 
     def _in_expectation(self, pending: Pending) -> Integrates:
@@ -249,11 +249,10 @@ class Integrates(ShowsUncertainty, Responds):
             return None
         given = kind(self._state(problem, row_map), names)
         integral = integral_of(self._factors, given, names)
-        return (
-            None
-            if integral is None
-            else Integrated.of(integral, self._factors, of_light_tails(problem, names))
-        )
+        if integral is None:
+            return None
+        found = Integrated.of(integral, self._factors, of_light_tails(problem, names))
+        return replace(found, is_exact=True)
 
     def _profiled(self, names: Sequence[str], pending: Pending) -> Integrated | None:
         with suppress(ModelError, np.linalg.LinAlgError):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._errors import ModelError
+from ..._errors import CaviarError
 from ..._typing import Array
 from ...engine.ascent.problem import Problem
 from ...engine.design.features import CONSTANT
@@ -15,10 +15,11 @@ from ...engine.evaluation.given_by_passes import has_one_mode, operations_of_a_p
 from ...engine.response.cost import is_worth_a_series, n_draws_of_little_cost
 from ...engine.rows.row_map import RowMap
 from ...language.in_expectation import has_expectation
+from ..evidence.by_densities import by_densities
 from ..uncertainty.known import Uncertainty, Widths
 from .at_once import means_of, separating_of
 from .lattice_of_fits import MOST_DIMENSIONS
-from .shown import Drawn
+from .shown import Drawn, Integrated
 
 _MOVED = 0.25
 """Standard deviations from which on a mean that moves is told."""
@@ -35,8 +36,8 @@ _PASSES, _OPERATIONS = 60, 2e9
 _LEVEL, _OFF = 0.9, 0.02
 """Of intervals, and how far from it the share of weighted draws in one is, beyond its error, where draws are shown."""
 
-_SHOWN_DRAWS, _FEWEST_SHOWN = 4_000, 1_000
-"""Weighted draws that are shown, at most and at least."""
+_MOST_CHECKED, _SHOWN_DRAWS, _FEWEST_SHOWN = 1_000, 4_000, 1_000
+"""Weighted draws that check intervals, since more tell no more; and of those that are shown the most and the fewest."""
 
 _NO_MEAN, _SURELY = 1.0, 2.0
 """Shape of the tail of weights from which on they have no mean, and by how many standard errors it is beyond that where
@@ -152,7 +153,7 @@ def doubt_of_series(posterior: Any, pending: Any, response: Any, shown: Widths) 
 
 
 def drawn_if_better(posterior: Any, pending: Any, response: Any, shown: Widths) -> Widths:
-    """Return figures of weighted draws for a mixture of few rows, if intervals contain too few or too many of these.
+    """Return figures of weighted draws of few rows that hide something, if intervals contain too few or too many.
 
     The draws are those of importance sampling, whose proposal reaches further than the intervals. Where their weights
     are poor, they tell little, and what they tell counts the less.
@@ -165,24 +166,33 @@ def drawn_if_better(posterior: Any, pending: Any, response: Any, shown: Widths) 
         The figures without draws.
     """
     problem, row_map = posterior._bound(pending)
-    has_labels = any(own.labels for own in problem.factors)
-    n = n_draws_of_little_cost(problem, row_map.source.n_rows)
-    if not has_labels or not n or response.smallest_eigenvalue > _APART:
+    is_exact = isinstance(shown, Integrated) and shown.is_exact
+    if is_exact or not problem.factors or response.smallest_eigenvalue > _APART:
         return shown
+    counted = posterior._counted(pending.data, pending.sample_weight)
+    density = by_densities(posterior, pending.data, pending.sample_weight, problem, counted, is_asked=False)
+
+    def most_of(n_draws: int) -> int:
+        if density is not None:
+            return density.n_draws_of_little_cost(n_draws)
+        return n_draws_of_little_cost(problem, row_map.source.n_rows, n_draws)
 
     def drawn(n_draws: int) -> Any:
         return posterior._importance_sample(
             pending.data, response, n_draws, 0, pending.sample_weight, is_asked=False, most_apart=_MOST_APART
         )
 
+    n = most_of(_MOST_CHECKED)
+    if not n:
+        return shown
     try:
         sample = drawn(n)
         if not _is_off(sample, posterior, shown, errors=0.0):
             return shown
-        most = n_draws_of_little_cost(problem, row_map.source.n_rows, _SHOWN_DRAWS)
+        most = most_of(_SHOWN_DRAWS)
         sample = drawn(most) if most > n else sample
-    except ModelError:
-        # too many would lose digits together, as those of vectors that are nearly in a plane
+    except CaviarError:
+        # too many would lose digits together, as those of vectors that are nearly in a plane; or a draw has no density
         return shown
     if not _is_off(sample, posterior, shown, errors=1.0):
         return shown

@@ -69,11 +69,14 @@ class Integrated(_WithQuantiles):
         Of these values, by name, (n,); they sum to one.
     is_beside
         Whether the figures of the others are those to second order.
+    is_exact
+        Whether what is known of the others given the values is exact, so that draws tell nothing more.
     """
 
     values: Mapping[str, Array] = field(default_factory=dict, repr=False)
     weights: Mapping[str, Array] = field(default_factory=dict, repr=False)
     is_beside: bool = False
+    is_exact: bool = False
     kind: ClassVar[str] = "integrated"
 
     def marginals(self, name: str, factor: Any, ends: Ends) -> Sequence[Marginals]:

@@ -49,9 +49,6 @@ from .acceleration import (
 _TOO_FAR = 4
 """Pause after a refused secant move from which on a part of the next refused one is tried: pauses double."""
 
-_FAST = 0.1
-"""Gain of a sweep, beside that of the one before, up to which plain sweeps arrive as soon as others."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class BatchState(AscentState):
@@ -143,24 +140,14 @@ def _advanced(state: BatchState) -> BatchState:
     """
     if state.memory is None:
         return after_pass(state)
-    if _rises_fast(state):
-        return replaced(after_pass(state), memory=acceleration.rested(state.memory))
     try:
         after = updated_globals(state)
     except ImproperError:
         return replaced(after_pass(state), memory=Memory())
-    further, memory = _further(state, after, state.memory, state.change)
+    further, memory = _further(state, after, state.memory)
     if further is None:
         return replaced(after_pass(state, after), memory=memory)
     return replaced(watched(further, after, state.objective, slack_of(state)), memory=memory)
-
-
-def _rises_fast(state: BatchState) -> bool:
-    """Whether each sweep gains so much less than the one before that no move beyond the updates saves one."""
-    if len(state.trace) <= 2:
-        return False
-    gained, before = state.trace[-1] - state.trace[-2], state.trace[-2] - state.trace[-3]
-    return 0 <= gained <= _FAST * before
 
 
 def after_pass(state: BatchState, updated: BatchState | None = None) -> BatchState:
@@ -169,19 +156,18 @@ def after_pass(state: BatchState, updated: BatchState | None = None) -> BatchSta
     return held_back(before, after, update_locals(after, half))
 
 
-def _further(
-    state: BatchState, after: BatchState, memory: Memory, change_per_row: float
-) -> tuple[BatchState | None, Memory]:
+def _further(state: BatchState, after: BatchState, memory: Memory) -> tuple[BatchState | None, Memory]:
     """Return the state where a move beyond the updated globals ends, None if that is no better; and the memory."""
     place = place_in(state)
     update = None if place is None else place_in(after)
     if place is None or update is None or after.problem is not state.problem:
-        return None, Memory()
+        return None, Memory(n_plain=memory.n_plain + 1)
     if state.problem.rows.apart.movable:
         place, update = _with_locals(state, place, update)
         if memory.place is not None and len(memory.place.natural) != len(place.natural):
             memory = Memory()
-    memory, natural = proposal(seen(memory, place, update), change_per_row)
+    before = (state.trace[-2] - state.trace[-3]) / state.per_row if state.n_iter > 1 else 0.0
+    memory, natural = proposal(seen(memory, place, update), state.change, before)
     if natural is None:
         return None, acceleration.updated(memory)
     found = at_natural(after, natural)
