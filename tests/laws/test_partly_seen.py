@@ -176,6 +176,7 @@ def test_the_covariance_of_what_is_unseen_is_that_of_draws():
     for place, own in enumerate(UNSEEN.covariance_of_value()):
         np.testing.assert_allclose(own, own.T, rtol=1e-12)
         np.testing.assert_allclose(own, np.cov(draws[:, place].T), rtol=0.06, atol=0.02)
+        np.testing.assert_array_equal(UNSEEN.variance[place], np.diagonal(own))
 
 
 def test_truncated_numbers_beyond_any_rows_have_a_summary():

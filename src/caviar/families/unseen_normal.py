@@ -223,6 +223,11 @@ class UnseenNormal(ExponentialFamily):
         """Expected number, sum and sum of squares, (batch..., 3)."""
         return np.stack(self.expected_statistics[:3], axis=-1)
 
+    @property
+    def variance(self) -> Array:
+        """Variances of number, sum and sum of squares, (batch..., 3)."""
+        return np.diagonal(self.covariance_of_value(), axis1=-2, axis2=-1)
+
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log density of a number of unseen ones with this sum and sum of squares."""
         pairs = zip(self.natural[:3], self.statistics_of(value)[:3], strict=True)

@@ -103,6 +103,9 @@ class Formed(Solution):
 
 def _inverse(matrix: Array) -> Array | None:
     """Return the inverse of a positive definite matrix; None of any other."""
+    if not matrix.size:
+        # LAPACK complains of it, on standard error
+        return matrix
     try:
         factor = cholesky(matrix)
     except np.linalg.LinAlgError:
