@@ -79,6 +79,21 @@ def test_columns_that_one_fit_refuses_are_refused(column: Any, words: str) -> No
         cv.fit_many(_mixture(), [table[["x"]]])
 
 
+def test_a_place_that_is_the_name_of_another_group_is_told() -> None:
+    """Subjects 1, 2, 3: fits[1] is that of subject 2, with a warning, and of(1) that of subject 1."""
+    tables = dict(zip([1, 2, 3], list(_tables().values())[:3], strict=True))
+    fits = cv.fit_many(_mixture(), tables)
+    with pytest.warns(
+        cv.CaviarWarning, match=r"fits\[1\] is the group in place 1, whose name is 2; .* fits.of\(1\)"
+    ):
+        second = fits[1]
+    assert second is fits.of(2)
+    assert [len(own.means_) for own in fits] == [2, 2, 2]
+    assert fits[0] is fits.of(1)
+    named_by_place = cv.fit_many(_mixture(), list(tables.values()))
+    assert named_by_place[1].elbo_ == pytest.approx(second.elbo_)
+
+
 def test_groups_may_be_fitted_by_one_component() -> None:
     """Three groups or more are a batch, in which k-means has one cluster."""
     tables = _tables()
