@@ -661,3 +661,19 @@ def test_numbers_as_texts_are_no_categories_unless_these_are_meant() -> None:
     predicted = model.predict(table)
     assert np.isfinite(predicted.mean).all()
     assert (predicted.sd > 0).all()
+
+
+@pytest.mark.parametrize("family", ["gaussian", "student"])
+def test_rows_are_scored_though_their_responses_are_the_same(family: str) -> None:
+    """A single row, or a fold with equal responses: the mean of the scores of its rows, as among others."""
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"x": rng.normal(size=30), "g": np.tile(["a", "b", "c"], 10)})
+    table["y"] = table["x"] + 0.5 * rng.normal(size=30)
+    fitted = cv.MixedModel("y ~ x + (1 | g)", family=family, random_state=0).fit(table)
+    same, other = table.iloc[:2].assign(y=0.25), table.iloc[2:3]
+    scores = [fitted.score(same.iloc[[row]]) for row in range(2)]
+    assert fitted.score(same) == pytest.approx(np.mean(scores), abs=1e-9)
+    both = fitted.score(pd.concat([same, other]))
+    assert 3 * both == pytest.approx(sum(scores) + fitted.score(other), abs=1e-9)
+    with pytest.raises(cv.DataError, match="nothing to explain"):
+        cv.MixedModel("y ~ x + (1 | g)", family=family, random_state=0).fit(table.assign(y=1.0))

@@ -43,6 +43,91 @@ def test_a_column_tells_the_groups_of_a_frame(frame: Any) -> None:
         assert fits[city].elbo_ == pytest.approx(_mixture().fit(own).elbo_, abs=1e-4)
 
 
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
+@pytest.mark.parametrize("by", ["city", None])
+def test_a_mixture_of_a_group_knows_the_names_of_its_columns(frame: Any, by: str | None) -> None:
+    """In a batch and beside it: the names are those of the table; rows with columns in another order are refused."""
+    tables = _tables()
+    tables["Oslo"][3, 1] = np.nan
+    given: Any = {name: frame({"wait": own[:, 0], "length": own[:, 1]}) for name, own in tables.items()}
+    if by is not None:
+        labels = np.repeat(list(tables), [len(own) for own in tables.values()])
+        wait, length = np.concatenate(list(tables.values())).T
+        given = frame({"wait": wait, by: labels.tolist(), "length": length})
+    fits = cv.fit_many(_mixture(), given, by=by)
+    assert fits.is_batched.sum() == 3
+    for city in tables:
+        assert fits[city].feature_names_in_.tolist() == ["wait", "length"]
+        assert "wait" in str(fits[city].summary())
+        with pytest.raises(ValueError, match=r"names|columns"):
+            fits[city].predict(frame({"length": [1.0], "wait": [2.0]}))
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (pd.date_range("2024-01-01", periods=80), "column 'x' of X has dates or times"),
+        (2**53 + 1 + 2 * np.arange(80), "column 'x' has 80 different values .* are rounded"),
+    ],
+    ids=["dates", "identifiers"],
+)
+def test_columns_that_one_fit_refuses_are_refused(column: Any, words: str) -> None:
+    table = pd.DataFrame({"city": ["Bern", "Oslo"] * 40, "x": column})
+    with pytest.raises(cv.DataError, match=words):
+        cv.fit_many(_mixture(), table, by="city")
+    with pytest.raises(cv.DataError, match=words):
+        cv.fit_many(_mixture(), [table[["x"]]])
+
+
+def test_a_place_that_is_the_name_of_another_group_is_told() -> None:
+    """Subjects 1, 2, 3: fits[1] is that of subject 2, with a warning, and of(1) that of subject 1."""
+    tables = dict(zip([1, 2, 3], list(_tables().values())[:3], strict=True))
+    fits = cv.fit_many(_mixture(), tables)
+    with pytest.warns(
+        cv.CaviarWarning, match=r"fits\[1\] is the group in place 1, whose name is 2; .* fits.of\(1\)"
+    ):
+        second = fits[1]
+    assert second is fits.of(2)
+    assert [len(own.means_) for own in fits] == [2, 2, 2]
+    assert fits[0] is fits.of(1)
+    named_by_place = cv.fit_many(_mixture(), list(tables.values()))
+    assert named_by_place[1].elbo_ == pytest.approx(second.elbo_)
+
+
+def test_groups_may_be_fitted_by_one_component() -> None:
+    """Three groups or more are a batch, in which k-means has one cluster."""
+    tables = _tables()
+    fits = cv.fit_many(cv.BayesianGaussianMixture(1, random_state=0), tables)
+    assert fits.is_batched.all()
+    for city, own in tables.items():
+        alone = cv.BayesianGaussianMixture(1, random_state=0).fit(own)
+        assert fits[city].elbo_ == pytest.approx(alone.elbo_, abs=1e-8)
+
+
+@pytest.mark.parametrize("size", [None, 3])
+def test_labels_that_are_texts_keep_their_names(size: int | None) -> None:
+    """The posterior of a group has the names, and reads the labels of new rows by them."""
+    rng = np.random.default_rng(6)
+    kinds = np.array(["u", "v", "w"])[rng.integers(3, size=150)]
+    table = pd.DataFrame({"city": ["Bern", "Oslo", "Turin"] * 50, "kind": kinds})
+    table["y"] = table["kind"].map({"u": -5.0, "v": 0.0, "w": 5.0}) + 0.3 * rng.normal(size=150)
+    obs, kind = cv.Plate("obs"), cv.Plate("kind", size)
+    effect = cv.Normal("effect", 0.0, 0.1, plates=kind)
+    model = cv.Model(cv.Normal("y", effect[cv.Data("kind", plates=obs)], cv.Gamma("tau", 1, 1), plates=obs))
+    parts = {city: own[["kind", "y"]] for city, own in table.groupby("city")}
+    # a group that lacks a label has other places
+    parts["Kiel"] = parts["Bern"][parts["Bern"]["kind"] != "u"] if size is None else parts["Bern"]
+    for fits in (cv.fit_many(model, table, by="city"), cv.fit_many(model, parts)):
+        for city in fits.keys:
+            alone = model.fit(parts[city])
+            assert fits[city].names.plate("kind") == alone.names.plate("kind")
+            assert fits[city].elbo == pytest.approx(alone.elbo, abs=1e-6)
+            new = pd.DataFrame({"kind": ["w", "v"]})
+            np.testing.assert_allclose(
+                fits[city].predict(new)["y"].mean, alone.predict(new)["y"].mean, atol=1e-4
+            )
+
+
 def test_a_table_with_missing_values_is_fitted_by_itself() -> None:
     tables = _tables()
     tables["Oslo"][3, 1] = np.nan

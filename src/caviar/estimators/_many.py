@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,13 @@ from sklearn.base import clone
 from .._errors import DataError, ParameterError
 from .._typing import AnyArray
 from ..data.frames import Frame
+from ..data.lost_digits import refuse_lost_digits
+from ..data.table_numbers import Table as NamedTable
 from ..fitting.many.kinds import Differences, End, Lengths, ManyStatements, Stated, Table
 from ..language import Constant
 from ..posterior.posterior import Posterior
 from ._arguments import as_generator
+from ._given_tables import names_of, require_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,16 +54,20 @@ class ManyMixtures(ManyStatements):
         return Lengths(as_generator(own.random_state), own.max_iter, own.tol, own.n_init)
 
     def tables_of(self, tables: Sequence[Any]) -> Sequence[Table]:
-        found = []
+        found, columns = [], []
         for number, table in enumerate(tables):
             values = table if type(table) is np.ndarray and table.dtype == np.float64 else _numbers(table)
             if values.ndim != 2:
                 raise DataError(f"table {number} has shape {values.shape}; each is rows by columns")
             found.append(values)
-        return _Named(found)
+            columns.append(names_of(table))
+        return _Groups(found, columns)
 
-    def rows_of(self, frame: Frame, without: str) -> Table:
-        return {"x": _numbers(frame.block([name for name in frame.columns if name != without]))}
+    def parts_of(self, frame: Frame, without: str, order: AnyArray, bounds: AnyArray) -> Sequence[Table]:
+        block = frame.block([name for name in frame.columns if name != without])
+        values = _numbers(block)[order]
+        parts = [values[first:last] for first, last in pairwise(bounds)]
+        return _Groups(parts, [names_of(block)] * len(parts))
 
     def _copy(self, seed: Any = None) -> Any:
         own = clone(self.mixture)
@@ -94,11 +102,11 @@ class ManyMixtures(ManyStatements):
         return Differences(constants, {}, is_odd)
 
     def alone(self, table: Table, seed: np.random.Generator) -> Any:
-        return self._copy(int(seed.integers(2**31))).fit(table["x"])
+        return self._copy(int(seed.integers(2**31))).fit(_with_names(table))
 
     def at(self, table: Table, end: End) -> Any:
         own = self._copy()
-        rows = own._rows_to_fit(table["x"], None, None, reset=True)
+        rows = own._rows_to_fit(_with_names(table), None, None, reset=True)
         statement = own._state(rows, np.random.default_rng(0))
         data = own._data(rows)
         posterior = end.posterior(statement.model, data, statement.point, uncertainty="auto", executor=1)
@@ -111,23 +119,53 @@ class ManyMixtures(ManyStatements):
         return fit.posterior_
 
 
-class _Named(Sequence[Table]):
+class _Group(dict[str, AnyArray]):
+    """The rows of a group as a table.
+
+    Attributes
+    ----------
+    columns
+        Names of the columns; None without names.
+    """
+
+    def __init__(self, rows: AnyArray, columns: tuple[str, ...] | None) -> None:
+        super().__init__(x=rows)
+        self.columns = columns
+
+
+class _Groups(Sequence[Table]):
     """Arrays as tables, each made at first use: thousands of objects would start the garbage collector."""
 
-    def __init__(self, arrays: list[AnyArray]) -> None:
-        self._arrays = arrays
+    def __init__(self, arrays: list[AnyArray], columns: list[tuple[str, ...] | None]) -> None:
+        self._arrays, self._columns = arrays, columns
 
     def __len__(self) -> int:
         return len(self._arrays)
 
     def __getitem__(self, index: Any) -> Any:
-        return {"x": self._arrays[index]}
+        return _Group(self._arrays[index], self._columns[index])
 
     def __iter__(self) -> Iterator[Table]:
-        return ({"x": own} for own in self._arrays)
+        return (_Group(*own) for own in zip(self._arrays, self._columns, strict=True))
+
+
+def _with_names(table: Table) -> Any:
+    """Return the rows of a group as an estimator takes them: with the names of their columns, if they have some."""
+    columns = table.columns if isinstance(table, _Group) else None
+    return table["x"] if columns is None else NamedTable(np.asarray(table["x"]), columns)
 
 
 def _numbers(table: Any) -> AnyArray:
+    """Return a table as numbers.
+
+    Raises
+    ------
+    DataError
+        If it has something else, dates, or whole numbers that would be rounded.
+    """
+    if not isinstance(table, list | tuple):
+        require_table(table)
+    refuse_lost_digits(table, "a table")
     values = np.asarray(table)
     if values.dtype.kind not in "biuf":
         try:

@@ -171,6 +171,8 @@ def clustered(
     """
     n_groups, _, n_rows = points.shape
     labels = np.zeros((n_groups, n_rows), dtype=np.int16)
+    if n_clusters == 1:
+        return labels
     size = max(1, _BLOCK // (points.shape[1] * n_rows))
     step = max(1, int(counts.min()) // (_SEEN * n_clusters))
     for first in range(0, n_groups, size):

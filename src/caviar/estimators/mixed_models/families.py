@@ -72,6 +72,19 @@ class Family(ABC):
             )
         return values
 
+    def values_to_fit(self, rows: Rows, response: str) -> Array:
+        """Return the response of the rows of a fit.
+
+        Raises
+        ------
+        DataError
+            If it has impossible values, or is a number with noise that is the same in all rows.
+        """
+        y = self.values(rows, response)
+        if self.has_noise and np.ptp(y) == 0:
+            raise DataError(f"the response '{response}' is {y[0]:g} in all rows; there is nothing to explain")
+        return y
+
     def _are_possible(self, values: Array) -> AnyArray:
         """Return which numbers are values of the response."""
         return np.ones(values.shape, dtype=bool)
@@ -101,12 +114,6 @@ class _Real(Family):
     """Families of real numbers."""
 
     has_noise = True
-
-    def values(self, rows: Rows, response: str) -> Array:
-        y = super().values(rows, response)
-        if np.ptp(y) == 0:
-            raise DataError(f"the response '{response}' is {y[0]:g} in all rows; there is nothing to explain")
-        return y
 
     def scale(self, y: Array, weights: Array | None, offset: Array | None = None) -> float:
         return float(mean_and_sd(y if offset is None else y - offset, weights)[1])

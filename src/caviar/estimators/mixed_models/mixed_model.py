@@ -193,7 +193,7 @@ class MixedModel(HasEvidence):
         formula, (rows, weights) = read(self.formula), _weighing(X, sample_weight)
         categories = self._categories_of(rows, formula)
         kind = family_of(self.family, formula, categories=categories)
-        response = kind.values(rows, formula.response)
+        response = kind.values_to_fit(rows, formula.response)
         encoding = Encoding.of(formula, rows, has_thresholds=kind.has_thresholds).centred(rows, weights)
         design = design_of(encoding, rows)
         has_noise = kind.has_noise

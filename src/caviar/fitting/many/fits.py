@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..._errors import ParameterError
+from ..._errors import CaviarWarning, ParameterError
 from ..._tables import MOST_LINES, html_of
 from ..._typing import AnyArray, Array
 from ...engine.ascent.status import Status
@@ -77,12 +78,24 @@ class ManyFits(Sequence[Any]):
         return len(self.keys)
 
     def __getitem__(self, index: Any) -> Any:
-        """Return the fit in a place, those of a slice, or that of a name that is not a number."""
+        """Return the fit in a place, those of a slice, or that of a name that is not a number.
+
+        Warns
+        -----
+        CaviarWarning
+            If another group has this number as its name.
+        """
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
         if isinstance(index, int | np.integer):
             if not -len(self) <= index < len(self):
                 raise IndexError(f"there are {len(self)} groups, and none in place {index}")
+            if self._number.get(index, index) != index:
+                message = (
+                    f"fits[{index}] is the group in place {index}, whose name is {self.keys[index]!r}; the group of "
+                    f"the name {index} is fits.of({index})"
+                )
+                warnings.warn(message, CaviarWarning, stacklevel=2)
             return self._fit(int(index) % len(self))
         return self.of(index)
 

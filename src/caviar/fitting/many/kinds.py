@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..._errors import DataError, ParameterError
 from ..._typing import AnyArray, Array
 from ...data.frames import Frame, frame_of
 from ...engine.ascent.status import Status
-from ...names import meet
+from ...names import Placed, meet
 from ...posterior.posterior import Posterior
 from ..arguments import check_settings
 from ..model import Model
@@ -116,8 +117,16 @@ class ManyStatements(ABC):
         """Return the data of groups as arrays, the rows first."""
 
     @abstractmethod
-    def rows_of(self, frame: Frame, without: str) -> Table:
-        """Return the data of all groups from a table, without the column of the groups."""
+    def parts_of(self, frame: Frame, without: str, order: AnyArray, bounds: AnyArray) -> Sequence[Table]:
+        """Return the data of groups from one table, without the column of the groups.
+
+        Parameters
+        ----------
+        frame, without
+            The table, and the name of that column.
+        order, bounds
+            Rows of the table in the order of the groups, (N,), and where there each group begins, and the last ends.
+        """
 
     @abstractmethod
     def stated(self, table: Table) -> Stated:
@@ -174,7 +183,7 @@ class ManyModels(ManyStatements):
     def tables_of(self, tables: Sequence[Any]) -> list[Table]:
         return [self._table(own) for own in tables]
 
-    def _table(self, table: Any) -> Table:
+    def _table(self, table: Any) -> Placed:
         if not isinstance(table, Mapping) and frame_of(table) is None:
             leaves = self.model.leaves
             if len(leaves) > 1 or not isinstance(table, np.ndarray | list | tuple):
@@ -183,13 +192,14 @@ class ManyModels(ManyStatements):
                     f"the data of a group are a table or a mapping, as {{{names}}}; got {table!r:.80}"
                 )
             table = {leaf.name: table for leaf in leaves}
-        return {
-            name: np.asarray(own)
-            for name, own in meet(self.model.axes, self.model.structure.leaves, table).values.items()
-        }
+        met = meet(self.model.axes, self.model.structure.leaves, table)
+        return Placed({name: np.asarray(own) for name, own in met.values.items()}, met.names)
 
-    def rows_of(self, frame: Frame, without: str) -> Table:
-        return self._table(frame.table)
+    def parts_of(self, frame: Frame, without: str, order: AnyArray, bounds: AnyArray) -> list[Table]:
+        whole = self._table(frame.table)
+        rows = {name: own[order] for name, own in whole.items()}
+        parts = [{name: own[first:last] for name, own in rows.items()} for first, last in pairwise(bounds)]
+        return [Placed(own, whole.names) for own in parts]
 
     def stated(self, table: Table) -> Stated:
         return Stated(self.model, tuple(self.arguments.get("point", ())))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from ..._errors import DataError, ParameterError
 from ..._typing import AnyArray
 from ...data.frames import frame_of
+from ...names import Placed
 from ...numerics.cached import cached_property
 from .kinds import ManyStatements, Table
 
@@ -113,9 +113,7 @@ def _by_column(statements: ManyStatements, table: Any, by: str) -> Tables:
     keys, places = np.unique(labels, return_inverse=True)
     order = np.argsort(places, kind="stable")
     bounds = np.searchsorted(places[order], np.arange(len(keys) + 1))
-    sorted_ = {name: np.asarray(own)[order] for name, own in statements.rows_of(frame, by).items()}
-    parts = [{name: own[first:last] for name, own in sorted_.items()} for first, last in pairwise(bounds)]
-    return Tables(tuple(keys.tolist()), parts)
+    return Tables(tuple(keys.tolist()), statements.parts_of(frame, by, order, bounds))
 
 
 def batches(tables: Tables) -> Iterator[list[AnyArray]]:
@@ -125,7 +123,9 @@ def batches(tables: Tables) -> Iterator[list[AnyArray]]:
     """
     counts, kinds = tables.counts, {}
     for number, table in enumerate(tables.tables):
-        key = tuple([(name, own.shape[1:], own.dtype.kind) for name, own in table.items()])
+        # labels that are texts have as many places as names
+        names = tuple(table.names.along.items()) if isinstance(table, Placed) else ()
+        key = (names, *[(name, own.shape[1:], own.dtype.kind) for name, own in table.items()])
         kinds.setdefault(key, []).append(number)
     for numbers in kinds.values():
         own = np.array(numbers)[np.argsort(counts[numbers], kind="stable")]

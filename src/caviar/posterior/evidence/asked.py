@@ -20,6 +20,7 @@ from .by_densities import by_densities
 from .coordinates import Coordinates
 from .evidence import Evidence, second_order
 from .importance import ImportanceSample, importance_sample
+from .orders import orders_of
 
 METHODS = ("auto", "importance_sampling", "second_order", "elbo")
 
@@ -108,7 +109,7 @@ class TellsEvidence(Responds):
         0.02 nats if rows have hidden labels, a rule from simulations. Second order is exact if the posterior of all
         hidden variables is Normal, and ignores the dependence between several local factors of a row. All methods
         describe the mode of the fit. For a model with K exchangeable, well-separated components, add log K! for their
-        orders.
+        orders, ``.log_orders``; ``.remark`` says so.
 
         Examples
         --------
@@ -125,7 +126,10 @@ class TellsEvidence(Responds):
         if method not in METHODS:
             raise ParameterError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}")
         found = self._evidence(data, method, n_draws, seed, sample_weight)
-        return replace(found, without_prior=tuple(sorted(self.without_prior)))
+        # labels may be known, which only the data say
+        known = data if isinstance(data, Mapping) else ()
+        orders = () if data is None else orders_of(self.model.variables, known)
+        return replace(found, without_prior=tuple(sorted(self.without_prior)), orders=orders)
 
     def _evidence(self, data: Any, method: str, n_draws: int, seed: Any, sample_weight: Any) -> Evidence:
         """Return the evidence by a method."""

@@ -62,7 +62,7 @@ class Comparison:
 
     @property
     def remark(self) -> str:
-        """What to know of the figures; empty if all models have an error, and priors of all unknowns."""
+        """What to know of the figures; empty if all have an error, priors of all unknowns, and as many orders."""
         bounds = [row.name for row in self.rows if np.isinf(row.evidence.error)]
         whose = ", ".join(f"'{name}'" for name in bounds)
         of_bounds = (
@@ -74,7 +74,15 @@ class Comparison:
             f"{', '.join(map(repr, flat))} without a proper prior: log p(x) depends on units, differences do not if "
             f"all models have as many of these numbers."
         )
-        return " ".join(told for told, own in ((of_bounds, bounds), (of_flat, flat)) if own)
+        more = {row.name: row.evidence.log_orders for row in self.rows}
+        shown = ", ".join(f"'{name}' {own:.2f}" for name, own in more.items())
+        of_orders = (
+            f"Fits have one order of categories that may be numbered in any: if these are well separated, add log K! "
+            f"to log p(x) ({shown})."
+        )
+        differ = max(more.values()) > min(more.values())
+        told = ((of_bounds, bounds), (of_flat, flat), (of_orders, differ))
+        return " ".join(own for own, is_told in told if is_told)
 
     def __repr__(self) -> str:
         return str(self)
@@ -149,7 +157,8 @@ def compare(
     Notes
     -----
     The evidence of a mixture is that of the mode of the fit. If its K components are well separated, add log K! before
-    you compare different K; :func:`compare_mixtures` shows both figures.
+    you compare different K: a line below the table has these figures, as ``evidence.log_orders`` of each row;
+    :func:`compare_mixtures` shows both.
 
     Examples
     --------

@@ -3,6 +3,7 @@ r"""An estimate of the log evidence of a model: its value, error and method."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import lgamma
 
 from ..._tables import html_of
 
@@ -42,6 +43,9 @@ class Evidence:
     without_prior
         Names of unknowns with a flat prior, and of points. With any the value is no evidence: it changes by a constant
         with the unit of each, and compares only models with the same ones.
+    orders
+        Name and number of categories of each hidden label whose categories have the same prior. The value is that of
+        one order of these: where components are well separated, log K! is missing for each.
 
     Examples
     --------
@@ -61,6 +65,7 @@ class Evidence:
     pareto_k: float | None = None
     because: str = ""
     without_prior: tuple[str, ...] = ()
+    orders: tuple[tuple[str, int], ...] = ()
 
     @property
     def remark(self) -> str:
@@ -74,7 +79,22 @@ class Evidence:
             "elbo": "The ELBO, a lower bound of unknown distance",
         }[self.method]
         found = f"{told} ({self.because})." if self.because else f"{told}."
-        return f"{found} {self._on_priors}" if self.without_prior else found
+        return " ".join(filter(None, [found, self._on_orders, self._on_priors if self.without_prior else ""]))
+
+    @property
+    def log_orders(self) -> float:
+        """What is missing where all components are well separated: the sum of log K!, in nats; 0 if it is exact."""
+        return 0.0 if self.method == "exact" else float(sum(lgamma(1 + own) for _, own in self.orders))
+
+    @property
+    def _on_orders(self) -> str:
+        if not self.log_orders:
+            return ""
+        whose = " and ".join(f"'{name}' ({own})" for name, own in self.orders)
+        return (
+            f"It is that of one order of the categories of {whose}, which may be numbered in any: if they are well "
+            f"separated, add log K! = {self.log_orders:.3g} nats."
+        )
 
     @property
     def _on_priors(self) -> str:
