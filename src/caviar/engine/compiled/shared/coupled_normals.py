@@ -141,7 +141,8 @@ def coupled_by_default(
 
     These are the Normal and MultivariateNormal variables that are added up, directly or through others. Those that meet
     hidden Normal values of the rows, such as loadings, are left out: their sums over the rows have short cuts of their
-    own.
+    own. Values that are known in some rows are covariates: their coefficients share a factor with the intercept, as
+    those of complete ones do. Then the fit is the same from wherever a covariate is measured.
     """
     met = _meet_hidden_normals(bound)
     able = [own for own in able if own not in met and _why_not(own, bound) is None]
@@ -160,11 +161,19 @@ def coupled_by_default(
 
 
 def _meet_hidden_normals(bound: BoundModel) -> set[Any]:
-    """Return the nodes that some term has together with a hidden Normal value of the rows, or of a chain."""
-    hidden = {own for own in bound.latent_locals() if own.family in _OF_VALUES}
-    terms = [term for node in bound.nodes if isinstance(node, Variable) for term in terms_of(node)]
-    nodes = [{operand.node for operand in term.operands} for term in terms]
-    return {node for own in nodes if own & hidden for node in own}
+    """Return the nodes that some term has together with a hidden Normal value of the rows, or of a chain.
+
+    Beside covariates that are known in some rows these are only those that multiply it, which meet its square.
+    """
+    known = bound.numbers_in_part
+    hidden = {own for own in bound.latent_locals() if own.family in _OF_VALUES and own not in known}
+    terms = [term.operands for node in bound.nodes if isinstance(node, Variable) for term in terms_of(node)]
+    return {
+        operand.node
+        for own in terms
+        if any(each.node in hidden and not (known and each.statistic == "x") for each in own)
+        for operand in own
+    }
 
 
 def _never_multiplied(able: Sequence[Variable], terms: Sequence[GlobalTerm]) -> list[Variable]:
