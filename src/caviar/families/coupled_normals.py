@@ -21,14 +21,21 @@ from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._arrow import Arrow, ArrowPattern
 from caviar.families._base import LOG_TWO_PI, Seed, Size, draw_shape
 from caviar.families._coupled_member import Member
-from caviar.families._gaussian_products import covariance_of_products
+from caviar.families._gaussian_products import covariance_of_products, roots_of_products
 from caviar.families._known_numbers import given_known, learnt_entries, with_units, without_variance
 from caviar.families._many_normals import ManyNormals
 from caviar.families._marginals import Ends, Marginals, normal_marginals
+from caviar.families._roots import MatrixRoots
 from caviar.families._shared import SharedFactor, SharedLayout
 from caviar.families.multivariate_normal import MultivariateNormal
 from caviar.families.normal import Normal
 from caviar.numerics.cached import cached_property
+
+_MOST_OF_ROOTS = 40
+"""Numbers up to which square roots of the covariances of their statistics are found without these covariances."""
+
+_NEARLY_ONE = 1e-4
+"""Smallest eigenvalue of the correlations of all numbers below which that is worth its time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,6 +366,18 @@ class CoupledNormals(SharedFactor):
         if self.known is not None:
             own[self.known] = 0.0
         return covariance_of_products(self.mean_of_all, own, self.layout.pairs_of_statistics())
+
+    def roots(self) -> tuple[MatrixRoots, Array] | None:
+        size = self.precision.pattern.size
+        if size > _MOST_OF_ROOTS or self.known is not None:
+            return None
+        lower = self.precision.drawn(np.eye(size))[self._in_precision(slice(None))]
+        own = lower @ lower.T
+        sd = np.sqrt(np.diagonal(own))
+        if np.linalg.eigvalsh(own / np.outer(sd, sd))[0] > _NEARLY_ONE:
+            return None
+        root, values = roots_of_products(self.mean_of_all, lower, self.layout.pairs_of_statistics())
+        return MatrixRoots([root], [values]), own
 
     def log_density(self, values: Mapping[str, Array], counted: AnyArray | None = None) -> Array:
         """Return the log-density at values of all variables by name, each of shape draws + plates + event.
