@@ -17,12 +17,12 @@ OBS = cv.Plate("obs")
 Case = tuple[cv.Model, dict[str, Any]]
 
 
-def location(name: str, **plates: Any) -> cv.Variable:
+def location(name: str, **plates: Any) -> cv.Normal:
     """Return a location whose prior says nearly the same of both places."""
     return cv.Normal(name, 0.0, 1e-8, **plates)
 
 
-def number(name: str = "x", mean: Any = None) -> cv.Variable:
+def number(name: str = "x", mean: Any = None) -> cv.Normal:
     own = location(f"mean of {name}") if mean is None else mean
     return cv.Normal(name, own, cv.Gamma(f"precision of {name}", 1, 1), plates=OBS)
 

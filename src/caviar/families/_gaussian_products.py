@@ -7,6 +7,13 @@ from collections.abc import Iterable
 import numpy as np
 
 from caviar._typing import AnyArray, Array
+from caviar.families._roots import MatrixRoots
+
+MOST_DEPENDENT = 40
+"""Numbers up to which square roots of the covariances of their statistics are found without these covariances."""
+
+_NEARLY_DEPENDENT = 1e-4
+"""Smallest eigenvalue of the correlations of all numbers below which that is worth its time."""
 
 _NOTHING = 1e-12
 """Singular value that is rounding, relative to the largest."""
@@ -36,6 +43,27 @@ def covariance_of_products(
     )
     found[np.ix_(is_product, is_product)] += quadratic
     return found, linear @ covariance, covariance
+
+
+def roots_of_dependent(
+    mean: Array, lower: Array, pairs: Iterable[tuple[AnyArray, AnyArray]]
+) -> tuple[MatrixRoots, Array] | None:
+    """Return the roots of the covariances of statistics, and the covariances of all numbers, (n, n).
+
+    None where the numbers do not nearly determine each other: the covariances of the statistics then have the digits
+    for it.
+
+    Parameters
+    ----------
+    mean, lower, pairs
+        As of :func:`roots_of_products`.
+    """
+    covariance = lower @ lower.T
+    sd = np.sqrt(np.diagonal(covariance))
+    if np.linalg.eigvalsh(covariance / np.outer(sd, sd))[0] > _NEARLY_DEPENDENT:
+        return None
+    root, values = roots_of_products(mean, lower, pairs)
+    return MatrixRoots([root], [values]), covariance
 
 
 def roots_of_products(
