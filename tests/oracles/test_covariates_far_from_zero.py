@@ -125,8 +125,8 @@ def test_a_fit_is_the_same_from_wherever_a_covariate_is_measured(
     case: Callable[..., Case], seed: int
 ) -> None:
     (model, centred), (_, far) = (case(np.random.default_rng(seed), at) for at in (0.0, FAR))
-    near, found = model.fit(centred, tol=1e-9), model.fit(far, tol=1e-9)
-    assert found.n_iter <= near.n_iter + 15
+    near, found = (model.fit(data, tol=1e-9, seed=0) for data in (centred, far))
+    assert found.n_iter <= near.n_iter + 20
     # a shift has no Jacobian; the prior of what is 1,000 away says less by half of 1e6 times its precision
     assert found.elbo == pytest.approx(near.elbo, abs=0.015)
     for name in {"b", "c", "d", "slope", "tau"} & model.variables.keys():
@@ -162,7 +162,7 @@ def test_evidence_and_coefficients_are_those_of_quadrature() -> None:
         cv.Normal("y", cv.Normal("a", 0, prior) + cv.Normal("b", 0, 1) * hidden, 2.0, plates=OBS)
     )
     data = {"x": np.where(gone, np.nan, x), "y": y}
-    posterior = model.fit(data, tol=1e-12)
+    posterior = model.fit(data, tol=1e-12, seed=0)
 
     level, b = (own.ravel() for own in np.meshgrid(np.linspace(-1.5, 3.5, 301), np.linspace(-0.5, 1.5, 301)))
     log_joint = stats.norm.logpdf(level - FAR * b, 0.0, prior**-0.5) + stats.norm.logpdf(b)
@@ -192,7 +192,7 @@ def test_linear_response_has_its_digits_from_wherever_a_covariate_is_measured(
     told = []
     for at in (0.0, FAR):
         model, data = case(np.random.default_rng(0), at)
-        told.append(model.fit(data, tol=1e-12, uncertainty="mean_field").linear_response(data))
+        told.append(model.fit(data, tol=1e-12, uncertainty="mean_field", seed=0).linear_response(data))
     near, found = told
     assert found.log_determinant == pytest.approx(near.log_determinant, abs=1e-3)
     for name in ("b", "tau", "mean of x", "precision of x"):
@@ -204,10 +204,10 @@ def test_a_saved_fit_goes_on_with_new_rows_far_from_zero(tmp_path: Any) -> None:
     more = [two(np.random.default_rng(5), at)[1] for at in (0.0, FAR)]
     found = []
     for name, data, new in zip(("near", "far"), (centred, far), more, strict=True):
-        model.fit(data, tol=1e-10).save(tmp_path / name)
-        found.append(cv.load(tmp_path / name).update(new, tol=1e-10))
+        model.fit(data, tol=1e-10, seed=0).save(tmp_path / name)
+        found.append(cv.load(tmp_path / name).update(new, tol=1e-10, seed=0))
     near, other = found
-    assert other.n_iter <= near.n_iter + 12
+    assert other.n_iter <= near.n_iter + 20
     for name in ("b", "c", "slope"):
         assert other.mean(name) == pytest.approx(near.mean(name), abs=1e-4)
         assert other.sd(name) == pytest.approx(near.sd(name), rel=0.01)
