@@ -150,6 +150,25 @@ def test_a_fit_is_the_same_from_wherever_a_covariate_is_measured(
         np.testing.assert_allclose(again.standard_deviation, told.standard_deviation, rtol=0.01)
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_hidden_label_may_choose_the_line_of_a_covariate_far_from_zero(seed: int) -> None:
+    found = []
+    for at in (0.0, FAR):
+        rng, side = np.random.default_rng(seed), cv.Plate("side", 2)
+        x, z = rng.normal(0.0, 2.0, N), rng.random(N) < 0.4
+        y = np.where(z, 3.0 + x, -3.0 - 0.5 * x) + 0.5 * rng.normal(size=N)
+        label = cv.Categorical("z", cv.Dirichlet("shares", [1.0, 1.0]), plates=OBS)
+        line = location("a", plates=side)[label] + location("b", plates=side)[label] * number()
+        model = cv.Model(cv.Normal("y", line, cv.Gamma("tau", 1, 1), plates=OBS))
+        found.append(model.fit({"x": holes(rng, x + at), "y": y}, tol=1e-9, seed=0))
+    near, far = found
+    assert far.n_iter <= near.n_iter + 20
+    assert far.elbo == pytest.approx(near.elbo, abs=0.02)
+    order, other = (np.argsort(own.mean("b")) for own in found)
+    np.testing.assert_allclose(far.mean("b")[other], near.mean("b")[order], rtol=2e-3)
+    np.testing.assert_allclose(far.sd("b")[other], near.sd("b")[order], rtol=0.01)
+
+
 def test_evidence_and_coefficients_are_those_of_quadrature() -> None:
     """Given its coefficients, the density of a row is known: both are integrated over a grid about the far mean."""
     rng, n = np.random.default_rng(3), 40

@@ -141,11 +141,14 @@ def coupled_by_default(
 
     These are the Normal and MultivariateNormal variables that are added up, directly or through others. Those that meet
     hidden Normal values of the rows, such as loadings, are left out: their sums over the rows have short cuts of their
-    own. Values that are known in some rows are covariates: their coefficients share a factor with the intercept, as
-    those of complete ones do. Then the fit is the same from wherever a covariate is measured.
+    own. What hidden labels choose is left out, too: components with separate factors may change places. Values that are
+    known in some rows are covariates: their coefficients share a factor with the intercept, also where a hidden label
+    chooses both. Then the fit is the same from wherever a covariate is measured.
     """
     met = _meet_hidden_normals(bound)
     able = [own for own in able if own not in met and _why_not(own, bound) is None]
+    if not bound.numbers_in_part:
+        able = [own for own in able if not _is_chosen_by_hidden(own, bound)]
     groups, remarks = [], []
     for members in _connected(_never_multiplied(able, terms), terms):
         layout = _layout(members, terms, bound)
@@ -248,11 +251,16 @@ def _why_not(variable: Variable, bound: BoundModel) -> str | None:
     known = bound.of(variable).clamped
     if known is not None and known.are_all:
         return "has values in the data, all of them"
-    for node in bound.nodes:
-        for slot in node.slots.values() if isinstance(node, Variable) else ():
-            if slot.node is variable and isinstance(slot.index, Variable) and not bound.is_known(slot.index):
-                return f"is chosen by the hidden '{slot.index.name}'; such a variable keeps its own factor"
     return None
+
+
+def _is_chosen_by_hidden(variable: Variable, bound: BoundModel) -> bool:
+    """Whether a hidden label chooses a variable."""
+    return any(
+        slot.node is variable and isinstance(slot.index, Variable) and not bound.is_known(slot.index)
+        for node in bound.nodes
+        for slot in (node.slots.values() if isinstance(node, Variable) else ())
+    )
 
 
 def _meetings(
