@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from caviar.families import _arrow
+from caviar.families._coupled_member import Cross, Member
 from caviar.families._coupled_response import responded
-from caviar.families.coupled_normals import CoupledLayout, Cross, Member
+from caviar.families._gaussian_products import covariance_of_products, roots_of_products
+from caviar.families.coupled_normals import CoupledLayout
 
 
 def _factor(rng):
@@ -65,3 +67,39 @@ def test_the_response_is_the_covariance_of_the_statistics(dense, monkeypatch):
     flat = np.concatenate([np.ravel(own) for own in change])
     told = np.concatenate([np.ravel(own) for own in responded(factor, tuple(change))])
     np.testing.assert_allclose(told, covariance @ flat, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("dense", [0, 300])
+def test_roots_of_covariances_of_statistics(dense, monkeypatch):
+    monkeypatch.setattr(_arrow, "_DENSE", dense)
+    layout, natural = _factor(np.random.default_rng(2))
+    factor = layout.from_natural(natural)
+    covariance, crossed, own = factor.covariance_of_statistics()
+    lower = factor.precision.drawn(np.eye(factor.precision.pattern.size))
+    np.testing.assert_allclose(lower @ lower.T, own, atol=1e-14)
+    root, values = roots_of_products(factor.mean_of_all, lower, layout.pairs_of_statistics())
+    assert np.linalg.matrix_rank(root) == root.shape[1]
+    np.testing.assert_allclose(root @ root.T, covariance, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(root @ values, crossed, rtol=1e-9, atol=1e-12)
+    # numbers that are nearly independent have no need of them
+    assert factor.roots() is None
+
+
+def test_roots_keep_digits_of_numbers_that_nearly_determine_each_other():
+    """The intercept at 0 and the slope of a covariate about c: from its root follows that of the level at c."""
+    c, mean, lower = 1e4, np.array([1.0, 0.5]), np.array([[0.1, 0.0], [0.002, 0.03]])
+    zero = np.zeros(1, dtype=np.intp)
+    members = (Member("a", (), None), Member("b", (), None))
+    layout = CoupledLayout(members, (Cross("a*b", (0, 1), zero, zero, ()),))
+    moved = np.array([[1.0, -c], [0.0, 1.0]])
+    far, _ = roots_of_products(moved @ mean, moved @ lower, layout.pairs_of_statistics())
+    # of a, aa, b, bb, ab those at c are
+    back = np.array(
+        [[1, 0, c, 0, 0], [0, 1, 0, c * c, 2 * c], [0, 0, 1, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, c, 1]]
+    )
+    near = covariance_of_products(mean, lower @ lower.T, layout.pairs_of_statistics())[0]
+    np.testing.assert_allclose((back @ far) @ (back @ far).T, near, rtol=1e-6)
+    whole = covariance_of_products(
+        moved @ mean, moved @ lower @ lower.T @ moved.T, layout.pairs_of_statistics()
+    )
+    assert not np.allclose(back @ whole[0] @ back.T, near, rtol=0.01)

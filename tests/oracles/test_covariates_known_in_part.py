@@ -154,11 +154,11 @@ def test_several_values_a_row() -> None:
         assert model.fit(data, data_plate="obs").elbo == pytest.approx(exact, abs=1e-9)
 
 
-def regression() -> cv.Model:
+def regression(prior: float = 0.1) -> cv.Model:
     """Return a line of a number and a number 0 or 1, whose own distributions are unknown, too."""
-    number = cv.Normal("x", cv.Normal("m", 0, 0.1), cv.Gamma("t", 2, 2), plates=OBS)
+    number = cv.Normal("x", cv.Normal("m", 0, prior), cv.Gamma("t", 2, 2), plates=OBS)
     yes = cv.Bernoulli("s", cv.Beta("p", 1, 1), plates=OBS)
-    line = cv.Normal("a", 0, 0.1) + cv.Normal("b", 0, 0.1) * number + cv.Normal("c", 0, 0.1) * yes
+    line = cv.Normal("a", 0, prior) + cv.Normal("b", 0, prior) * number + cv.Normal("c", 0, prior) * yes
     return cv.Model(cv.Normal("y", line, cv.Gamma("tau", 2, 2), plates=OBS))
 
 
@@ -172,7 +172,9 @@ def data_of_regression(n: int, rng: np.random.Generator) -> dict[str, np.ndarray
     }
 
 
-def gibbs(data: dict[str, np.ndarray], n_draws: int, rng: np.random.Generator) -> np.ndarray:
+def gibbs(
+    data: dict[str, np.ndarray], n_draws: int, rng: np.random.Generator, prior: float = 0.1
+) -> np.ndarray:
     """Return draws of (a, b, c, m, p), (n_draws, 5), from the posterior of the regression."""
     y, x, s = data["y"], data["x"].copy(), data["s"].copy()
     no_x, no_s = np.isnan(x), np.isnan(s)
@@ -180,10 +182,10 @@ def gibbs(data: dict[str, np.ndarray], n_draws: int, rng: np.random.Generator) -
     w, m, t, p, tau, draws = np.zeros(3), 0.0, 1.0, 0.5, 1.0, []
     for _ in range(n_draws):
         columns = np.column_stack([np.ones(len(y)), x, s])
-        covariance = np.linalg.inv(tau * columns.T @ columns + 0.1 * np.eye(3))
+        covariance = np.linalg.inv(tau * columns.T @ columns + prior * np.eye(3))
         w = rng.multivariate_normal(covariance @ (tau * columns.T @ y), covariance)
         tau = rng.gamma(2 + len(y) / 2, 1 / (2 + np.square(y - columns @ w).sum() / 2))
-        m = rng.normal(t * x.sum() / (0.1 + t * len(y)), (0.1 + t * len(y)) ** -0.5)
+        m = rng.normal(t * x.sum() / (prior + t * len(y)), (prior + t * len(y)) ** -0.5)
         t = rng.gamma(2 + len(y) / 2, 1 / (2 + np.square(x - m).sum() / 2))
         p = rng.beta(1 + s.sum(), 1 + len(s) - s.sum())
         spread = t + tau * w[1] ** 2
@@ -197,10 +199,13 @@ def gibbs(data: dict[str, np.ndarray], n_draws: int, rng: np.random.Generator) -
 
 
 @pytest.mark.slow
-def test_means_and_widths_of_a_regression_are_those_of_gibbs_sampling() -> None:
+@pytest.mark.parametrize(("at", "prior"), [(0.0, 0.1), (1000.0, 1e-7)])
+def test_means_and_widths_of_a_regression_are_those_of_gibbs_sampling(at: float, prior: float) -> None:
+    """Also of a number that is 500 standard deviations from 0."""
     rng = np.random.default_rng(4)
     data = data_of_regression(150, rng)
-    posterior, draws = regression().fit(data, tol=1e-10), gibbs(data, 6000, rng)
+    data["x"] += at
+    posterior, draws = regression(prior).fit(data, tol=1e-10), gibbs(data, 6000, rng, prior)
     found = np.array([[posterior.mean(name), posterior.sd(name)] for name in "abcmp"])
     sd = draws.std(axis=0)
     # the share of ones has a bias of mean field where both are missing, and depend on each other
@@ -208,7 +213,7 @@ def test_means_and_widths_of_a_regression_are_those_of_gibbs_sampling() -> None:
     assert np.all(np.abs(found[:, 1] / sd - 1) < 0.15)
     # without what is known of rows in which one of them is missing, the line is less certain
     whole = ~np.isnan(data["x"] + data["s"])
-    fewer = regression().fit({name: own[whole] for name, own in data.items()})
+    fewer = regression(prior).fit({name: own[whole] for name, own in data.items()})
     assert fewer.sd("b") > 1.05 * posterior.sd("b")
 
 

@@ -581,8 +581,50 @@ def test_a_shared_factor_beside_a_hidden_label_and_products():
     assert np.diff(shared.elbo_trace).min() > -1e-9
     assert shared.elbo > model.fit(given, seed=0, tol=1e-10, factors="apart").elbo
     assert model.fit(given, seed=0, tol=1e-10).elbo == shared.elbo
-    with pytest.raises(cv.ModelError, match="'c' is chosen by the hidden 'z'"):
-        model.fit(given, factors=[("mu", "c")])
+    all_of_them = model.fit(given, seed=0, tol=1e-10, factors=[("mu", "c", "a")])
+    assert np.diff(all_of_them.elbo_trace).min() > -1e-9
+    assert all_of_them.elbo > shared.elbo
+
+
+def test_what_a_hidden_label_chooses_shares_a_factor_as_one_vector_does():
+    """A line for each component, as two numbers and as a vector: the same factors, from anywhere on the axis of x."""
+    rng, component = np.random.default_rng(0), cv.Plate("component", 2)
+    x, z = rng.normal(5.0, 2.0, size=N), rng.random(N) < 0.4
+    y = np.where(z, 3.0 + x, -3.0 - 0.5 * x) + 0.5 * rng.normal(size=N)
+
+    def fitted(line, data, **how):
+        label = cv.Categorical("z", cv.Dirichlet("shares", [1.0, 1.0]), plates=OBS)
+        model = cv.Model(cv.Normal("y", line(label), cv.Gamma("tau", 1, 1), plates=OBS))
+        return model.fit({"y": y, **data}, seed=0, tol=1e-12, **how)
+
+    def of_numbers(label):
+        level, slope = (cv.Normal(name, 0, 0.01, plates=component) for name in ("level", "slope"))
+        return level[label] + slope[label] * cv.Data("x", plates=OBS)
+
+    def of_vectors(label):
+        both = cv.MultivariateNormal("both", np.zeros(2), 0.01 * np.eye(2), plates=component)
+        return cv.dot(both[label], cv.Data("columns", plates=OBS))
+
+    numbers = fitted(of_numbers, {"x": x}, factors=[("level", "slope")])
+    vector = fitted(of_vectors, {"columns": np.column_stack([np.ones(N), x])})
+    assert numbers.elbo == pytest.approx(vector.elbo, abs=1e-7)
+    order = np.argsort(numbers.mean("slope")), np.argsort(vector.mean("both")[:, 1])
+    for place, name in enumerate(("level", "slope")):
+        for figure in ("mean", "sd"):
+            own, other = getattr(numbers, figure)(name), getattr(vector, figure)("both")[:, place]
+            np.testing.assert_allclose(own[order[0]], other[order[1]], rtol=1e-4)
+    new = np.array([1.0, 8.0])
+    told, again = (
+        own.predict(data)["y"]
+        for own, data in (
+            (numbers, {"x": new}),
+            (vector, {"columns": np.column_stack([np.ones(2), new])}),
+        )
+    )
+    np.testing.assert_allclose(told.mean, again.mean, rtol=1e-5)
+    np.testing.assert_allclose(told.standard_deviation, again.standard_deviation, rtol=1e-5)
+    # independent factors end lower, and further so the further x is from 0
+    assert fitted(of_numbers, {"x": x}).elbo < numbers.elbo - 1.0
 
 
 def test_a_variable_of_a_shared_factor_has_no_other_one():

@@ -1,4 +1,4 @@
-"""A variable of a Gaussian factor that several variables share."""
+"""A variable of a Gaussian factor that several variables share, and products of two of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from caviar._typing import Array
+from caviar._typing import AnyArray, Array
 from caviar.families.multivariate_normal import MultivariateNormal
 from caviar.families.normal import Normal
 
@@ -50,3 +50,26 @@ class Member:
         return MultivariateNormal(
             mean, precision.reshape((*self.shape, *self.event_shape, *self.event_shape))
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Cross:
+    """Products of pairs of numbers of two variables: a statistic.
+
+    Attributes
+    ----------
+    name
+        Of the statistic.
+    members
+        Numbers of the two variables.
+    i, j
+        Places of the pairs among the numbers of each, (E,).
+    shape
+        Shape of the statistic, of E numbers.
+    """
+
+    name: str
+    members: tuple[int, int]
+    i: AnyArray
+    j: AnyArray
+    shape: tuple[int, ...]

@@ -9,6 +9,7 @@ from typing import Any, Self
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import Seed, Size
 from caviar.families._many_normals import ManyNormals
+from caviar.families._roots import MatrixRoots
 from caviar.numerics.cached import cached_property
 
 
@@ -120,6 +121,13 @@ class SharedFactor(ABC):
     @abstractmethod
     def covariance_of_statistics(self) -> tuple[Array, Array, Array]:
         """Return the covariances of all statistics, (p, p), of these with all numbers, (p, n), and of these, (n, n)."""
+
+    def roots(self) -> tuple[MatrixRoots, Array] | None:
+        """Return square roots of the covariances of all statistics, and the covariances of all numbers, (n, n).
+
+        None where the covariances of the statistics have the digits for it.
+        """
+        return None
 
     @abstractmethod
     def translated(self, shifts: Mapping[str, Array]) -> Self:

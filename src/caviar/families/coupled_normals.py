@@ -20,38 +20,16 @@ from caviar._errors import ImproperError
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._arrow import Arrow, ArrowPattern
 from caviar.families._base import LOG_TWO_PI, Seed, Size, draw_shape
-from caviar.families._coupled_member import Member
-from caviar.families._gaussian_products import covariance_of_products
+from caviar.families._coupled_member import Cross, Member
+from caviar.families._gaussian_products import MOST_DEPENDENT, covariance_of_products, roots_of_dependent
 from caviar.families._known_numbers import given_known, learnt_entries, with_units, without_variance
 from caviar.families._many_normals import ManyNormals
 from caviar.families._marginals import Ends, Marginals, normal_marginals
+from caviar.families._roots import MatrixRoots
 from caviar.families._shared import SharedFactor, SharedLayout
 from caviar.families.multivariate_normal import MultivariateNormal
 from caviar.families.normal import Normal
 from caviar.numerics.cached import cached_property
-
-
-@dataclass(frozen=True, eq=False)
-class Cross:
-    """Products of pairs of numbers of two variables: a statistic.
-
-    Attributes
-    ----------
-    name
-        Of the statistic.
-    members
-        Numbers of the two variables.
-    i, j
-        Places of the pairs among the numbers of each, (E,).
-    shape
-        Shape of the statistic, of E numbers.
-    """
-
-    name: str
-    members: tuple[int, int]
-    i: AnyArray
-    j: AnyArray
-    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,6 +337,13 @@ class CoupledNormals(SharedFactor):
         if self.known is not None:
             own[self.known] = 0.0
         return covariance_of_products(self.mean_of_all, own, self.layout.pairs_of_statistics())
+
+    def roots(self) -> tuple[MatrixRoots, Array] | None:
+        size = self.precision.pattern.size
+        if size > MOST_DEPENDENT or self.known is not None:
+            return None
+        lower = self.precision.drawn(np.eye(size))[self._in_precision(slice(None))]
+        return roots_of_dependent(self.mean_of_all, lower, self.layout.pairs_of_statistics())
 
     def log_density(self, values: Mapping[str, Array], counted: AnyArray | None = None) -> Array:
         """Return the log-density at values of all variables by name, each of shape draws + plates + event.

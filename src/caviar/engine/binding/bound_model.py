@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from ..._typing import AnyArray, Array
 from ...families import ExponentialFamily
 from ...families.coupled_belief import CoupledBelief
-from ...language import Axis, Data, Link, Node, Plate, Variable
+from ...language import Axis, Data, Label, Link, Node, Plate, Variable
 from ...lazy.rows import LazyRows
 from ...numerics.cached import cached_property
 from .evidence import NOTHING, Evidence, Latent
@@ -259,6 +259,11 @@ class BoundModel:
     def n_rows(self) -> int:
         """Rows of the data plate; 1 for a model without one."""
         return 1 if self.data_plate is None else self.sizes[self.data_plate]
+
+    @property
+    def numbers_in_part(self) -> list[Variable]:
+        """The variables of the rows that are known in some rows, without labels."""
+        return [variable for variable in self.gathered("in_part") if not isinstance(variable, Label)]
 
     @property
     def bytes_a_row(self) -> float:

@@ -80,6 +80,23 @@ class KnownInPartFactor(LocalFactor):
         is_other = is_known & (values[0][:, None] != known)
         return np.where(is_other, -np.inf, super().scores(natural, values))
 
+    def at_known(self, natural: Array, values: AnyArray) -> AnyArray:
+        """Return values of a start (B, plates..., event...), those not known at the mean of the known ones.
+
+        So they begin where the known ones are, however far from 0 and from their prior that is, each column of the
+        plates by itself. Numbers 0 or 1 stay, which no mean of them is, and so does a column without any that is known.
+        """
+        (variable,) = self.variables
+        if variable.is_zero_or_one:
+            return values
+        (is_known, known), found = self._known(natural), np.array(values)
+        for place in np.ndindex(*self._plates):
+            column = (slice(None), *place)
+            here = is_known[column]
+            if here.any():
+                found[column][~here] = known[column][here].mean(axis=0)
+        return found
+
     def _known(self, natural: Array) -> tuple[AnyArray, Array]:
         """Return which values are known, (B, plates...), and the values, (B, plates..., event...).
 

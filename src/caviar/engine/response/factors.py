@@ -149,6 +149,8 @@ def _responding(
         closed = member.roots()
         if closed is not None:
             return closed, member.covariance_of_value()
+    if factor.learnt is not None and variable.members and (found := factor.learnt.roots()) is not None:
+        return found[0], found[1][None]
     covariance, crossed, own = _responses(problem, variable, factor, natural, learnt)
     matrices, values = [], []
     for (root, inverse), own_crossed in zip(_roots(covariance), crossed, strict=True):

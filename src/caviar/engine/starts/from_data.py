@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ...language import Label, StickBreaking
+from ...language import StickBreaking
 from ...numerics.records import replaced
 from ..ascent.problem import Problem
 from ..ascent.schedules.truncated import Looks
@@ -207,13 +207,9 @@ def _candidates(basis: Basis) -> Iterator[Guess]:
     for guesses in GUESSES:
         for guess in guesses(basis):
             yield {**certain, **guess}
-    if _are_told_apart(basis) or basis.has_told_axes or _knows_numbers(basis):
+    # what is known of hidden numbers brings globals from their priors to where they are
+    if _are_told_apart(basis) or basis.has_told_axes or basis.problem.bound.numbers_in_part:
         yield PRIOR
-
-
-def _knows_numbers(basis: Basis) -> bool:
-    """Whether hidden numbers are known in some rows: these bring globals from their priors to where they are."""
-    return any(not isinstance(own, Label) for own in basis.problem.bound.gathered("in_part"))
 
 
 def _are_told_apart(basis: Basis) -> bool:

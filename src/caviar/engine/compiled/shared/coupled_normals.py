@@ -20,8 +20,8 @@ from scipy.sparse.csgraph import connected_components
 from ...._errors import ModelError
 from ...._typing import AnyArray, Array, Statistics
 from ....families import LinearGaussianChain, MultivariateNormal, Normal
-from ....families._coupled_member import Member
-from ....families.coupled_normals import CoupledLayout, Cross
+from ....families._coupled_member import Cross, Member
+from ....families.coupled_normals import CoupledLayout
 from ....language import Axis, Plate, Variable, terms_of
 from ...binding.bound_model import BoundModel
 from ...binding.clamped.factor import Clamped
@@ -141,10 +141,14 @@ def coupled_by_default(
 
     These are the Normal and MultivariateNormal variables that are added up, directly or through others. Those that meet
     hidden Normal values of the rows, such as loadings, are left out: their sums over the rows have short cuts of their
-    own.
+    own. What hidden labels choose is left out, too: components with separate factors may change places. Values that are
+    known in some rows are covariates: their coefficients share a factor with the intercept, also where a hidden label
+    chooses both. Then the fit is the same from wherever a covariate is measured.
     """
     met = _meet_hidden_normals(bound)
     able = [own for own in able if own not in met and _why_not(own, bound) is None]
+    if not bound.numbers_in_part:
+        able = [own for own in able if not _is_chosen_by_hidden(own, bound)]
     groups, remarks = [], []
     for members in _connected(_never_multiplied(able, terms), terms):
         layout = _layout(members, terms, bound)
@@ -160,11 +164,19 @@ def coupled_by_default(
 
 
 def _meet_hidden_normals(bound: BoundModel) -> set[Any]:
-    """Return the nodes that some term has together with a hidden Normal value of the rows, or of a chain."""
-    hidden = {own for own in bound.latent_locals() if own.family in _OF_VALUES}
-    terms = [term for node in bound.nodes if isinstance(node, Variable) for term in terms_of(node)]
-    nodes = [{operand.node for operand in term.operands} for term in terms]
-    return {node for own in nodes if own & hidden for node in own}
+    """Return the nodes that some term has together with a hidden Normal value of the rows, or of a chain.
+
+    Beside covariates that are known in some rows these are only those that multiply it, which meet its square.
+    """
+    known = bound.numbers_in_part
+    hidden = {own for own in bound.latent_locals() if own.family in _OF_VALUES and own not in known}
+    terms = [term.operands for node in bound.nodes if isinstance(node, Variable) for term in terms_of(node)]
+    return {
+        operand.node
+        for own in terms
+        if any(each.node in hidden and not (known and each.statistic == "x") for each in own)
+        for operand in own
+    }
 
 
 def _never_multiplied(able: Sequence[Variable], terms: Sequence[GlobalTerm]) -> list[Variable]:
@@ -239,11 +251,16 @@ def _why_not(variable: Variable, bound: BoundModel) -> str | None:
     known = bound.of(variable).clamped
     if known is not None and known.are_all:
         return "has values in the data, all of them"
-    for node in bound.nodes:
-        for slot in node.slots.values() if isinstance(node, Variable) else ():
-            if slot.node is variable and isinstance(slot.index, Variable) and not bound.is_known(slot.index):
-                return f"is chosen by the hidden '{slot.index.name}'; such a variable keeps its own factor"
     return None
+
+
+def _is_chosen_by_hidden(variable: Variable, bound: BoundModel) -> bool:
+    """Whether a hidden label chooses a variable."""
+    return any(
+        slot.node is variable and isinstance(slot.index, Variable) and not bound.is_known(slot.index)
+        for node in bound.nodes
+        for slot in (node.slots.values() if isinstance(node, Variable) else ())
+    )
 
 
 def _meetings(

@@ -32,6 +32,10 @@ _PLAIN_TO_OPTIMUM, _NEARLY_LINEAR = 20, 1e-3
 _ROUNDING = 0.1
 """The same change relative to the size of what cancels."""
 
+_STALLED = 1e-10
+"""The same after as many sweeps as are extrapolated, where rounding keeps it from falling further: of values far from 0
+a product has fewer digits than their differences need."""
+
 _PLAIN, _MOST_EXTRAPOLATED = 6, 300
 """Sweeps for the linear changes that begin alone, which tell whether these grow; and from which on they end alone."""
 
@@ -133,7 +137,7 @@ class BlockResponse:
                 work.state[key] = natural[key].copy()
                 own.factor.infer(work.state[key])
                 largest = max(largest, np.inf if before is None else _difference(work.state[key], before))
-            if largest < _SETTLED or not self._coupling:
+            if largest < _settled_at(sweep) or not self._coupling:
                 break
             if _PLAIN_TO_OPTIMUM <= sweep < _MOST_EXTRAPOLATED and largest < _NEARLY_LINEAR:
                 ahead = _extrapolated(extrapolation, natural, last, natural)
@@ -162,7 +166,7 @@ class BlockResponse:
                 largest = max(
                     largest, np.inf if before is None else _difference(moved[key], before, sizes[key])
                 )
-            if largest < _SETTLED or not self._coupling:
+            if largest < _settled_at(sweep) or not self._coupling:
                 return moved
             shrinks = largest < earlier if sweep <= _PLAIN else shrinks
             if shrinks and _PLAIN <= sweep < _MOST_EXTRAPOLATED:
@@ -258,6 +262,11 @@ def _extrapolated(
         parts[key] = found[start:stop]
         start = stop
     return parts
+
+
+def _settled_at(sweep: int) -> float:
+    """Return the change of a sweep below which local factors are settled."""
+    return _SETTLED if sweep < _MOST_EXTRAPOLATED else _STALLED
 
 
 def _difference(one: Array, other: Array, size: float = 0.0) -> float:

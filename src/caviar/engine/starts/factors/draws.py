@@ -16,6 +16,7 @@ from ...design.keys import StatisticKey
 from ...local.categorical import CategoricalFactor
 from ...local.chains.chain import ChainFactor
 from ...local.gated import SwitchedFactor
+from ...local.known_in_part import KnownInPartFactor
 from ...local.label_frequencies import FrequenciesFactor
 from ...local.missing_vector import VectorFactor
 from ...local.statistics import LocalState
@@ -29,7 +30,10 @@ _NESTED_CONCENTRATION = 30.0
 def drawn(
     problem: Problem, q: Mapping[Variable, Any], sample: Sample, row_map: RowMap, rng: np.random.Generator
 ) -> LocalState:
-    """Return local factors that are points, drawn from what they are given globals at their priors."""
+    """Return local factors that are points, drawn from what they are given globals at their priors.
+
+    Of numbers that are known in some rows the others are at the mean of the known ones.
+    """
     state: LocalState = {}
     coefficients = problem.rows.coefficients(statistics_of(problem, q))
     nested = bool(nested_plates(problem.bound.nodes))
@@ -52,6 +56,8 @@ def drawn(
         else:
             (variable,) = factor.variables
             values = distributions[variable].sample(seed=rng)
+            if isinstance(factor, KnownInPartFactor):
+                values = factor.at_known(natural, values)
             for name, statistic in zip(
                 variable.family.statistics, variable.statistics_of(values), strict=True
             ):
