@@ -141,11 +141,13 @@ class Objective:
             if variable in terms.own:
                 known, linear = terms.own[variable]
                 values = [known, *values_of(linear, arrays)]
-                if _loses_digits(values, entropy):
-                    divergence = self._divergence(variable, factor)
-                    total += sum(values) + entropy if divergence is None else -divergence
-                else:
-                    total += sum(values) + entropy
+                together = sum(values) + entropy
+                # small terms lose no digits that matter
+                if not max(map(abs, values)) < _LARGE or together != together:
+                    lost = _loses_digits(values, entropy)
+                    divergence = self._divergence(variable, factor) if lost else None
+                    together = together if divergence is None else -divergence
+                total += together
             else:
                 total += entropy
         vars(self)["_entropies"] = entropies
