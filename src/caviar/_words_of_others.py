@@ -202,7 +202,7 @@ def in_our_words(init: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(init)
     def checked(self: Any, *arguments: Any, **keywords: Any) -> None:
-        if not keywords.keys() <= names:
+        if keywords and not names.issuperset(keywords):
             keyword = next(keyword for keyword in keywords if keyword not in names)
             kind = type(self).__name__
             raise ParameterError(

@@ -21,6 +21,7 @@ _MOST_RESTARTS = 1_000_000
 LEFT_OUT = "..."
 """Kept instead of an argument that has no short form, such as an array of weights."""
 _NOT_OF_THE_ANSWER = {"progress", "executor", "checkpoint", "checkpoint_every", "prior", "uncertainty"}
+_NUMBERS = frozenset({bool, int, float})
 _LONGEST = 200
 _MOST_PARTS = 50
 
@@ -143,11 +144,13 @@ def as_plain(keywords: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if type(value) in _NUMBERS or (isinstance(value, str) and len(value) <= _LONGEST):
+        return value
     if isinstance(value, Plate):
         return value.name
     if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= _LONGEST):
+        return _plain(value.item())
+    if isinstance(value, int | float):
         return value
     if isinstance(value, list | tuple) and len(value) <= _MOST_PARTS:
         own = [_plain(part) for part in value]

@@ -7,11 +7,11 @@ import os
 import secrets
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from .._errors import CheckpointError, CheckpointWarning, DataError, ParameterEr
 from .._version import __version__
 from ..engine.ascent.driver import Settings
 from ..engine.ascent.problem import Problem
+from ..engine.ascent.schedule import StatedSchedule
 from ..engine.ascent.state import FitState
 from ..engine.checkpoint.fingerprint import fingerprint, fingerprint_of_data, fingerprint_of_model
 from ..engine.checkpoint.states import States, plain_result, restored_result
@@ -396,6 +397,17 @@ def flushing(keeper: Keeper) -> Iterator[None]:
         keeper.flush()
 
 
+class Choices(NamedTuple):
+    """Arguments of a fit that decide where it ends, as a user gives them: ``looks`` are responsibilities and swaps."""
+
+    accelerate: bool
+    schedule: StatedSchedule
+    looks: tuple[int | str, bool | str]
+    point: Sequence[str]
+    factors: Sequence[Sequence[str]] | str | None
+    order: Sequence[str] | None
+
+
 def fingerprints(
     model: Any,
     problem: Problem,
@@ -404,8 +416,9 @@ def fingerprints(
     seed: Any,
     settings: Settings,
     path: object,
+    choices: Choices,
 ) -> dict[str, Any]:
-    """Return fingerprints of model, data and settings; nothing without a path.
+    """Return fingerprints of model, data, settings and further choices; nothing without a path.
 
     Raises
     ------
@@ -414,7 +427,7 @@ def fingerprints(
     """
     if path is None:
         return {}
-    plate = problem.bound.data_plate
+    plate, factors = problem.bound.data_plate, choices.factors
     beliefs = {variable.name: factor for variable, factor in problem.bound.gathered("prior").items()}
     return {
         "model": fingerprint_of_model(model.nodes),
@@ -426,6 +439,12 @@ def fingerprints(
         "max_iter": int(settings.max_iter),
         "tol": float(settings.tol),
         "n_restarts": int(settings.n_restarts),
+        "accelerate": bool(choices.accelerate),
+        "schedule": repr(choices.schedule),
+        "looks": [str(look) for look in choices.looks],
+        "point": list(choices.point),
+        "factors": factors if isinstance(factors, str | None) else [list(group) for group in factors],
+        "order": None if choices.order is None else list(choices.order),
     }
 
 

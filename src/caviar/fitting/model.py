@@ -26,7 +26,18 @@ from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import RowMap
 from ..engine.rows.sequences import ImpossibleSequenceError
 from ..engine.starts.restarts import Ends
-from ..language import Data, Label, Node, Plate, Term, Variable, prove_conjugate, terms_of, with_factors
+from ..language import (
+    Data,
+    Label,
+    Node,
+    Plate,
+    Term,
+    Variable,
+    nodes_above,
+    prove_conjugate,
+    terms_of,
+    with_factors,
+)
 from ..language.structure import STRUCTURES, Structure, constants_of
 from ..names import ModelAxes, NamedData, Names, by_names, check_names, meet
 from ..numerics.cached import cached_property
@@ -36,7 +47,7 @@ from ..posterior.posterior import Posterior
 from ..posterior.simulation import log_joint, simulate
 from ..storage import document_of_statement, write_saved
 from .arguments import check_settings, groups_of, kept, known_names, ordered, seeds, swaps_of
-from .checkpointing import Keeper, fingerprints, flushing, keeper_of
+from .checkpointing import Choices, Keeper, fingerprints, flushing, keeper_of
 from .data_summary import looks_at, of_its_own
 from .graph import ShownAsGraph
 from .progress import reporter
@@ -84,7 +95,12 @@ class Model(ShownAsGraph):
                 )
             if not isinstance(leaf, Variable):
                 raise ModelError(f"Model takes the observed variables of a model; got {leaf!r}")
-        self.leaves, self.nodes = with_factors(leaves)
+        nodes = nodes_above(leaves)
+        known = STRUCTURES.known(nodes, leaves)
+        if known is not None:
+            self.leaves, self.nodes, self.structure = leaves, tuple(nodes), known
+            return
+        self.leaves, self.nodes = with_factors(leaves, nodes)
         prove_conjugate(self.nodes)
         check_names(self.nodes)
 
@@ -316,7 +332,7 @@ class Model(ShownAsGraph):
         before, init = (0, init) if prior is None and isinstance(init, str) else self._begun(init, met, prior)
         bound = bound_of(self, met, sample_weight, data_plate, factors, (point, order))
         problem = self._problem(bound, point, factors, order, thorough=max_iter == 0)
-        wanted = Wanted(uncertainty, met.values, sample_weight, executor, as_executor(None)).checked(problem)
+        wanted = Wanted(uncertainty, met.values, sample_weight, executor).checked(problem)
         beliefs = None if prior is None else prior.beliefs
         if beliefs is not None:
             problem = problem.believing(beliefs.about(problem))
@@ -328,15 +344,8 @@ class Model(ShownAsGraph):
         settings = Settings(most, tol, n_restarts=n_restarts)
         swaps = swaps_of(swaps, init)
         own = schedule_for(stated, problem, row_map, most, accelerate, responsibilities, swaps)
-        belongs = {
-            **fingerprints(self, problem, row_map, init, seed, settings, checkpoint),
-            "accelerate": bool(accelerate),
-            "schedule": repr(stated),
-            "looks": [str(responsibilities), str(swaps)],
-            "point": list(point),
-            "factors": factors if isinstance(factors, str | None) else [list(group) for group in factors],
-            "order": None if order is None else list(order),
-        }
+        told = Choices(accelerate, stated, (responsibilities, swaps), point, factors, order)
+        belongs = fingerprints(self, problem, row_map, init, seed, settings, checkpoint, told)
         with terminating(checkpoint):
             keeper = keeper_of(checkpoint, checkpoint_every, belongs, States(own, problem, row_map), seed)
             ends = self._restarts(problem, row_map, init, keeper, settings, progress, own)

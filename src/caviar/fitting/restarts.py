@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from ..engine.starts.from_user import given_start
 from ..engine.starts.race import Begun
 from ..engine.starts.trials import sample_of_start
 from ..language import Variable
+from ..numerics.cached import cached_property
 from .checkpointing import Keeper
 
 
@@ -71,6 +72,20 @@ def side_by_side(
     return found
 
 
+class _Once:
+    """The generator of a start, made when it is first asked for."""
+
+    def __init__(self, make: Callable[[], np.random.Generator]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> np.random.Generator:
+        return self._make()
+
+    def __call__(self) -> np.random.Generator:
+        return self._made
+
+
 def beginning(
     problem: Problem,
     row_map: RowMap,
@@ -79,7 +94,7 @@ def beginning(
     settings: Settings,
 ) -> Beginning[Any]:
     """Return where a start begins."""
-    rng = cache(seed)
+    rng = _Once(seed)
 
     def from_data(problem: Problem) -> Begun:
         # the first start is the likeliest to lead far; the others are there to end elsewhere

@@ -11,8 +11,8 @@ from .._errors import ModelError, ParameterError
 from ..engine.ascent.driver import Result
 from ..engine.ascent.problem import Problem
 from ..engine.response.cost import is_cheap_to_second_order, left_out, may_be_probed
-from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import RowMap
+from ..execution import Threads
 from ..lazy.graph_rows import is_graph
 from ..posterior.posterior import Posterior
 from ..posterior.uncertainty.known import KINDS, MeanField, Source
@@ -31,15 +31,12 @@ class Wanted:
         ``"auto"``, ``"linear_response"``, ``"second_order"`` or ``"mean_field"``.
     data, sample_weight, executor
         Arguments of the fit, as the user gave them.
-    threads
-        What maps rows in this process.
     """
 
     kind: str
     data: Mapping[str, Any]
     sample_weight: Any
     executor: Any
-    threads: Executor
 
     def checked(self, problem: Problem) -> Wanted:
         """Return this, after refusing before the fit a kind that is not available.
@@ -117,7 +114,7 @@ class Wanted:
     def _bound(self, problem: Problem, row_map: RowMap) -> tuple[Problem, RowMap]:
         """Return what binding the data of the fit again would."""
         together = problem.together
-        return together, RowMap(together.rows, row_map.source, self.threads)
+        return together, RowMap(together.rows, row_map.source, Threads())
 
 
 def _why_not_by_default(best: Result, row_map: RowMap, settles: bool, prior: Posterior | None) -> str:

@@ -52,13 +52,6 @@ def as_known(value: Any, owner: str, instead_of_link: str = "") -> Array:
     return array
 
 
-def number(value: float) -> Array:
-    """Return a number as :func:`as_known` does."""
-    array = np.array(value)
-    array.flags.writeable = False
-    return array
-
-
 def refuse_link(value: Any, owner: str, instead: str = "") -> None:
     """Refuse a link where it cannot be, and say what would do instead.
 
@@ -108,7 +101,10 @@ class Constant(Node):
         constant = cls.__new__(cls)
         constant.name, constant.plates = name, plates
         value.flags.writeable = False
-        constant._take(value)
+        if value.ndim or plates:
+            constant._take(value)
+        else:
+            constant.value, constant.event_rank, constant.dimension = value, 0, 1
         return constant
 
     def with_value(self, value: Array | None, plates: tuple[Plate, ...]) -> Constant:

@@ -15,7 +15,9 @@ from .terms import nodes_above, terms_of
 from .variable import Variable
 
 
-def with_factors(leaves: tuple[Variable, ...]) -> tuple[tuple[Variable, ...], tuple[Node, ...]]:
+def with_factors(
+    leaves: tuple[Variable, ...], nodes: Sequence[Node]
+) -> tuple[tuple[Variable, ...], tuple[Node, ...]]:
     """Return the leaves and all nodes of a model whose variables have the families of their factors.
 
     If each factor has the family of its variable, these are the given ones. If a scalar needs a tabulated factor, for
@@ -27,7 +29,6 @@ def with_factors(leaves: tuple[Variable, ...]) -> tuple[tuple[Variable, ...], tu
     ModelError
         If such a scalar cannot have a tabulated factor.
     """
-    nodes = nodes_above(leaves)
     asked, parents = _functions_asked(nodes), _answers_with_children(nodes)
     if not asked and not parents:
         return leaves, tuple(nodes)

@@ -146,7 +146,7 @@ class LinearGaussianChain(Variable):
         self.letter_sizes = {**self.letter_sizes, **steps.letter_sizes}
         if "input_weights" in self.slots:
             size = self.slots["input_weights"].node.dimension or 1
-            self.letter_sizes |= {"w": size, "v": size}
+            self.letter_sizes = {**self.letter_sizes, "w": size, "v": size}
             self.slots["inputs"] = replace(self.slots["inputs"], dimension=size)
         self._check()
 

@@ -68,7 +68,7 @@ class Node(Algebra):
             # a file, a table or another program may end the name there
             raise ParameterError(f"a name must not contain the character NUL; got {name!r}")
         self.name = name
-        self.plates = as_plates(plates, name)
+        self.plates = as_plates(plates, name) if plates != () else ()
 
     def name_entries(self, names: Any) -> None:
         """Set the names of the entries of one value, if there are any."""

@@ -150,9 +150,8 @@ def as_plates(plates: Plates, owner: str) -> tuple[Plate, ...]:
     PlateError
         If something is not a plate, or a plate is repeated.
     """
-    if type(plates) is tuple and not plates:
-        # most of what is global
-        return plates
+    if type(plates) is Plate:
+        return (plates,)
     if isinstance(plates, str):
         raise PlateError(
             f"plates= of '{owner}' takes Plate objects; write obs = Plate({plates!r}) once, and plates=obs "

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from math import inf, isfinite
 
 import numpy as np
 from scipy.special import gammaln
@@ -103,9 +104,7 @@ def _outer(value: Array) -> Array:
 
 
 def _all_between(low: float, high: float, value: Array) -> bool:
-    """Whether all numbers are between two others, as NaN is not; of a single number without an array operation."""
-    if value.ndim == 0:
-        return low < value.item() < high
+    """Whether all numbers are between two others, as NaN is not."""
     # the extremes of values with NaN are NaN; they need no memory, as comparisons of all numbers would
     return not value.size or bool(
         low < np.minimum.reduce(value, axis=None) and np.maximum.reduce(value, axis=None) < high
@@ -113,16 +112,19 @@ def _all_between(low: float, high: float, value: Array) -> bool:
 
 
 def _not_finite(value: Array) -> str:
-    return "" if _all_between(-np.inf, np.inf, value) else "must be finite"
+    are = _all_between(-np.inf, np.inf, value) if value.ndim else isfinite(value.item())
+    return "" if are else "must be finite"
 
 
 def _not_positive(value: Array) -> str:
-    return "" if _all_between(0.0, np.inf, value) else "must be positive and finite"
+    are = _all_between(0.0, np.inf, value) if value.ndim else 0.0 < value.item() < inf
+    return "" if are else "must be positive and finite"
 
 
 def _not_positive_or_flat(value: Array) -> str:
-    is_flat = not (np.count_nonzero(value) if value.ndim else value.item())
-    return "" if is_flat else _not_positive(value)
+    if not value.ndim:
+        return "" if 0.0 <= value.item() < inf else "must be positive and finite"
+    return _not_positive(value) if np.count_nonzero(value) else ""
 
 
 def _not_definite_or_flat(value: Array) -> str:

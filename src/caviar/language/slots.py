@@ -12,7 +12,7 @@ from .._errors import ConjugacyError, ModelError, PlateError
 from .._typing import Array
 from ..families.tabulated import can_be_tabulated
 from .algebra import Diagonal, Link, LinkOfProbability, Predictor, as_predictor
-from .constants import Constant, as_known, number, refuse_link
+from .constants import Constant, as_known, refuse_link
 from .instead_of_links import INSTEAD_OF_ABSENT, INSTEAD_OF_CHANCES, instead_of_link
 from .nodes import Data, Expression, Indexed, Label, Node, Part, placed
 from .plates import Plate
@@ -171,7 +171,7 @@ def as_expression(
         if not (is_joint and node.is_known):
             return value
     elif type(value) is float and not is_joint:
-        return number(value)
+        return np.array(value)
     where = _where(owner, slot)
     if isinstance(value, (float, int)) and not is_joint:
         return as_known(value, where)
@@ -262,7 +262,9 @@ def slot_of(owner: Stated, name: str, expression: Node | Indexed | Array, role: 
     """
     if not isinstance(expression, np.ndarray):
         return Slot(name, placed(expression, owner), role)
-    value = _of_full_rank(owner, name, expression, role)
+    value = expression
+    if value.ndim < role.rank:
+        value = _of_full_rank(owner, name, value, role)
     leading = value.ndim - role.rank
     constant = f"{owner.name}.{name}"
     if not leading:
@@ -289,8 +291,6 @@ def slot_of(owner: Stated, name: str, expression: Node | Indexed | Array, role: 
 
 
 def _of_full_rank(owner: Stated, slot: str, value: Array, role: Role) -> Array:
-    if value.ndim >= role.rank:
-        return value
     if owner.dimension is None:
         raise PlateError(
             f"the dimension of '{owner.name}' is not determined by its arguments; write {slot}=np.full(D, {value}) "

@@ -29,7 +29,9 @@ T = TypeVar("T")
 _MOST_STRUCTURES = 64
 """Statements that are remembered, those that were asked for last."""
 
-_TOLD_BY_THE_REST = frozenset({"name", "plates", "slots", "stated", "log_density", "functions", "floor"})
+_TOLD_BY_THE_REST = frozenset(
+    {"name", "plates", "slots", "stated", "log_density", "functions", "floor", "letter_sizes"}
+)
 """Attributes of a variable that are told by others, or looked at in a way of their own."""
 
 _ASIDE = _TOLD_BY_THE_REST | Node.kept_aside
@@ -108,16 +110,22 @@ class Structures:
         self._kept: dict[Hashable, Structure | None] = {}
         self._latest: tuple[Hashable, Structure] | None = None
 
+    def known(self, nodes: Sequence[Node], leaves: Sequence[Variable]) -> Structure | None:
+        """Return the structure of a statement if one like it was made before, so that it is proven; or None."""
+        key = _key(nodes, leaves) if self._kept else None
+        return self._of(key, nodes, leaves) if key in self._kept else None
+
     def of(self, nodes: Sequence[Node], leaves: Sequence[Variable]) -> Structure:
         """Return the structure of a statement."""
-        try:
-            key = _key(nodes, leaves)
-        except _IncomparableError:
-            return Structure(tuple(nodes), tuple(leaves))
+        return self._of(_key(nodes, leaves), nodes, leaves)
+
+    def _of(self, key: Hashable | None, nodes: Sequence[Node], leaves: Sequence[Variable]) -> Structure:
         latest = self._latest
         if latest is not None and latest[0] == key:
             return latest[1]
         own = Structure(tuple(nodes), tuple(leaves))
+        if key is None:
+            return own
         found = self._kept.pop(key, own)
         if found is None:
             found = _without_values(nodes, leaves)
@@ -132,15 +140,15 @@ STRUCTURES = Structures()
 """Those of this process."""
 
 
-def _key(nodes: Sequence[Node], leaves: Sequence[Variable]) -> Hashable:
+def _key(nodes: Sequence[Node], leaves: Sequence[Variable]) -> Hashable | None:
     """Return a key that is equal for two statements that differ only in the values of constants.
 
-    Raises
-    ------
-    _IncomparableError
-        If it has something whose meaning is not known here.
+    None for a statement that has something whose meaning is not known here.
     """
-    return _Reader(nodes).statement(nodes, leaves)
+    try:
+        return _Reader(nodes).statement(nodes, leaves)
+    except _IncomparableError:
+        return None
 
 
 class _Reader:
@@ -180,33 +188,29 @@ class _Reader:
             raise _IncomparableError
         # a class is identified by its id, since the kept nodes refer to it
         density = id(node.density) if node.log_density is node.density else node.log_density
-        places, every = self._places, vars(node)
-        slots = tuple([(key, self._slot(slot)) for key, slot in node.slots.items()])
-        stated = tuple(
-            [
-                self._expression(own) if (place := places.get(id(own))) is None else place
-                for own in node.stated.values()
-            ]
-        )
-        # most are plain values, which need no look at what they are made of
-        further = tuple(
-            [
-                (name, value if type(value) in _PLAIN else self._attribute(value))
-                for name, value in every.items()
-                if name not in _ASIDE
-            ]
-        )
-        floor = None if node.floor is None else node.floor.shape
-        return *own, density, slots, stated, floor, further
+        # loops, which call nothing for what is plain; four entries for each slot
+        places, told = self._places, [*own, density, len(node.slots), len(node.stated)]
+        for key, slot in node.slots.items():
+            place: Hashable = places.get(id(slot.expression))
+            if place is None or slot.along is not None or slot.part is not None:
+                place = self._unusual(slot)
+            told += (key, slot.name, slot.dimension, place)
+        for stated in node.stated.values():
+            place = places.get(id(stated))
+            told.append(self._expression(stated) if place is None else place)
+        floor, sizes = node.floor, node.letter_sizes
+        told += (None if floor is None else floor.shape, tuple(sizes.items()) if sizes else ())
+        for name, value in vars(node).items():
+            if name not in _ASIDE:
+                told += (name, value if type(value) in _PLAIN else self._attribute(value))
+        return tuple(told)
 
-    def _slot(self, slot: Any) -> Hashable:
-        place = self._places.get(id(slot.expression))
-        if place is not None and slot.along is None and slot.part is None:
-            return slot.name, place, slot.dimension
-        expression = self._expression(slot.expression) if place is None else place
+    def _unusual(self, slot: Any) -> Hashable:
+        """Return what is in a slot, where that is no node by itself."""
+        expression = self._expression(slot.expression)
         along = None if slot.along is None else self._plate(slot.along)
         part = None if slot.part is None else self._expression(slot.part)
-        return slot.name, expression, slot.dimension, along, part
+        return expression if along is None and part is None else (expression, along, part)
 
     def _expression(self, value: Any) -> Hashable:
         if isinstance(value, Node):

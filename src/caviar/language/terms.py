@@ -89,12 +89,10 @@ def nodes_above(leaves: Iterable[Variable]) -> list[Node]:
 
 def _visit(node: Node, found: dict[Node, tuple[Node, ...]]) -> None:
     """Add a node and everything above it to the nodes found, each with its parents."""
-    found[node] = ()
-    if isinstance(node, Variable):
-        found[node] = parents = tuple(node.parents)
-        for parent in parents:
-            if parent not in found:
-                _visit(parent, found)
+    found[node] = parents = tuple(node.parents) if isinstance(node, Variable) else ()
+    for parent in parents:
+        if parent not in found:
+            _visit(parent, found)
 
 
 def _children_first(found: Mapping[Node, tuple[Node, ...]]) -> list[Node]:

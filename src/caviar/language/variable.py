@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..families import ExponentialFamily
 from ..families._by_moments import ByMoments
 from ..families._scalar_functions import Function
 from ..families.tabulated import tabulated
-from .algebra import Diagonal, Predictor
+from .algebra import Algebra, Diagonal, Predictor
 from .constants import Constant
 from .expansion import expand
 from .expected_slots import ExpectedSlots
@@ -93,9 +94,13 @@ class Variable(Stated):
     """Whether its rows may have weights; those of a sequence are the same for all its rows."""
 
     slots: dict[str, Slot]
+    stated: dict[str, Any]
+    """Its arguments as they were stated, numbers and arrays as constants."""
     members: tuple[Variable, ...] = ()
     """The variables that it replaces, if several share one factor."""
-    functions: dict[tuple[str, str], Function]
+    functions: Mapping[tuple[str, str], Function] = MappingProxyType({})
+    letter_sizes: Mapping[str, int] = MappingProxyType({})
+    """Length of the event axes of dot products in its density."""
     log_density: Density
     is_flat: bool
 
@@ -120,40 +125,52 @@ class Variable(Stated):
         ``along`` names slots whose node has a plate that runs along the variable's own event axis.
         """
         self._identify(name, plates)
-        for slot, (value, _) in arguments.items():
-            _refuse_latent_carrier(self, slot, value)
         self.dimension = dimension
         sums: dict[str, Predictor | Diagonal] = {}
         given: dict[str, Node | Indexed | Array] = {}
         for slot, (value, role) in arguments.items():
+            if isinstance(value, Algebra):
+                _refuse_latent_carrier(self, slot, value)
             expression = as_expression(self, slot, value, role)
             if isinstance(expression, _SUMS):
                 sums[slot] = expression
             else:
                 given[slot] = expression
                 self.dimension = agreed_dimension(self, slot, expression, role)
-        expanded = expand(self, density or self.density, sums, arguments)
-        self.letter_sizes = expanded.letter_sizes
-        self.functions = expanded.functions
-        if expanded.is_bound:
-            self.is_bound = True
-        self.slots = {
-            slot: slot_of(self, slot, expression, resolve_role(self, slot, arguments[slot][1]))
-            for slot, expression in given.items()
-        }
+        self.log_density = density or self.density
+        if self.functions or self.letter_sizes:
+            # of an earlier statement of the same variable
+            self.functions, self.letter_sizes = {}, {}
+        of_sums = self._expanded(sums, arguments) if sums else {}
+        self.slots = {}
+        for slot, expression in given.items():
+            role = arguments[slot][1]
+            own = role if isinstance(role, Role) else resolve_role(self, slot, role)
+            self.slots[slot] = slot_of(self, slot, expression, own)
+        stated = {**{slot: own.expression for slot, own in self.slots.items()}, **sums}
+        self.stated = {slot: stated[slot] for slot in arguments} if sums else stated
         if along:
             self.slots |= {slot: replace(self.slots[slot], along=plate) for slot, plate in along.items()}
-        self.slots |= expanded.slots
-        self.stated: dict[str, Any] = {
-            slot: sums[slot] if slot in sums else self.slots[slot].expression for slot in arguments
-        }
+        self.slots |= of_sums
         for slot in self.slots.values():
             check_slot(self, slot)
         self.is_flat = self._states_flat_prior()
-        self.log_density = expanded.density
         if self.is_flat:
             # the density 1 with respect to Lebesgue measure is 1/h with respect to the family's own measure h
             self.log_density = tuple(replace(s, coefficient=-s.coefficient) for s in self.base)
+
+    def _expanded(
+        self,
+        sums: Mapping[str, Predictor | Diagonal],
+        arguments: Mapping[str, tuple[Expression, Role | RoleOfDimension]],
+    ) -> dict[str, Slot]:
+        """Write out the density with sums or products in some slots, and return the slots of what these consist of."""
+        expanded = expand(self, self.log_density, sums, arguments)
+        self.letter_sizes, self.functions = expanded.letter_sizes, expanded.functions
+        self.log_density = expanded.density
+        if expanded.is_bound:
+            self.is_bound = True
+        return expanded.slots
 
     @property
     def parents(self) -> Iterator[Node]:
@@ -378,7 +395,7 @@ class Variable(Stated):
             If so.
         """
         known = self.known(slot)
-        if self.is_flat or known is None or known.any():
+        if self.is_flat or known is None or (known.any() if known.ndim else known.item()):
             return
         positive = (
             "positive, such as 1e-6"

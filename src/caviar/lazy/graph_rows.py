@@ -68,7 +68,8 @@ def arrays_in(value: Any) -> Iterator[Any]:
     several = [value]
     while several:
         own = several.pop()
-        parts = getattr(own, "arrays", None) if hasattr(own, "between") else None
+        is_source = type(own) is not np.ndarray and hasattr(own, "between")
+        parts = getattr(own, "arrays", None) if is_source else None
         if own is None or id(own) in seen:
             continue
         seen.add(id(own))

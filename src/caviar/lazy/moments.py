@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ def _of_blocks(rows: Any, weights: Any) -> Moments:
 
 def _at_once(block: Array) -> Moments:
     """Return the moments of rows that are one block and count alike: the same operations, each once."""
-    share = np.full(len(block), 1.0 / len(block))
+    share = _equal_shares(len(block))
     mean = _weighted_sum(share, block) + 0.0
     largest = np.maximum.reduce(np.abs(block), axis=0)
     unit = largest + (largest == 0)
@@ -86,6 +87,12 @@ def _at_once(block: Array) -> Moments:
     rest = _weighted_sum(share, deviation) + 0.0
     variance = _weighted_sum(share, np.square(deviation))
     return Moments(mean + rest * unit, np.sqrt(np.maximum(variance - rest**2, 0.0)) * unit, largest)
+
+
+@lru_cache(maxsize=8)
+def _equal_shares(n_rows: int) -> Array:
+    """Return the weights of so many rows that count alike and add up to 1, not to be written to."""
+    return np.full(n_rows, 1.0 / n_rows)
 
 
 @one_blas_thread()

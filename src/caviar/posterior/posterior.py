@@ -60,9 +60,16 @@ from .prediction import (
     with_forecasts,
     without_missing,
 )
-from .shared_factors import SharedFactors
 from .simulation import check_count
 from .uncertainty.known import MeanField, Source
+
+_FEW_ROWS = 4096
+"""Rows that a posterior may keep until its factors are asked for."""
+
+
+def _global_factors(problem: Problem, q: Mapping[Variable, Any]) -> dict[str, Any]:
+    """Return the global factors of a fit by name, from the user's origin, with forecasts."""
+    return with_forecasts(problem, factors_at(problem, q))
 
 
 class Posterior(KnowsItsData, TellsEvidence, TellsEffects, Integrates):
@@ -145,8 +152,10 @@ class Posterior(KnowsItsData, TellsEvidence, TellsEffects, Integrates):
         hidden = set(result.problem.bound.latent)
         self._local = {v.name for factor in result.problem.factors for v in factor.variables if v in hidden}
         self._has_gaps = bool(result.problem.bound.gathered("entries"))
-        self._factors = with_forecasts(result.problem, factors_at(result.problem, result.q))
-        self._shared = SharedFactors.taken_from(self._factors)
+        self._at_end = partial(_global_factors, result.problem, result.q)
+        if result.problem.bound.n_rows > _FEW_ROWS:
+            # the data need not stay for them
+            self._at_end = partial(dict, self._at_end())
         self._of_points = result.beliefs
         self._looks = looks
         self._show(MeanField() if uncertainty is None else uncertainty)
@@ -161,8 +170,8 @@ class Posterior(KnowsItsData, TellsEvidence, TellsEffects, Integrates):
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without data and compiled parts, which are made again when they are needed."""
         self._uncertainty = self._uncertainty.settled(self)
-        _ = self.data_summary, self.row_marks, self.elbo_terms
-        dropped = ("_compiled", "_looks", "_by_factor", "_over")
+        _ = self.data_summary, self.row_marks, self.elbo_terms, self._factors, self._shared
+        dropped = ("_compiled", "_looks", "_by_factor", "_over", "_at_end", "_of_globals")
         return {name: value for name, value in vars(self).items() if name not in dropped}
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from .._errors import DataError, ModelError
 from .._typing import Array
 from ..families._shared import SharedFactor
 from ..families.coupled_normals import by_variable
+from ..numerics.cached import cached_property
 
 _SAME_ELBO = 1e-7
 """Difference of two objectives, relative to their size, that is rounding: of the same data it is 1e-12 or less."""
@@ -30,10 +31,9 @@ class SharedFactors:
     by_name: Mapping[str, SharedFactor] = field(default_factory=dict)
 
     @classmethod
-    def taken_from(cls, factors: dict[str, Any]) -> SharedFactors:
-        """Remove the shared factors from the others, and return them."""
-        names = [name for name, own in factors.items() if isinstance(own, SharedFactor)]
-        return cls({name: factors.pop(name) for name in names})
+    def among(cls, factors: Mapping[str, Any]) -> SharedFactors:
+        """Return the shared factors among others."""
+        return cls({name: own for name, own in factors.items() if isinstance(own, SharedFactor)})
 
     def beside(self, factors: Mapping[str, Any], left_out: Collection[str]) -> dict[str, Any]:
         """Return the factors of variables except some, together with the shared ones."""
@@ -74,13 +74,26 @@ class Factored:
 
     model: Any
     elbo: float
-    _factors: Mapping[str, Any]
+    _at_end: Callable[[], Mapping[str, Any]]
+    """Returns the factors that a fit ended with."""
     _local: set[str]
-    _shared: SharedFactors = SharedFactors()
     _has_gaps: bool = False
     """Whether vectors of the data were seen in part: what is missing in them has a factor in each row."""
     _evaluator: Any
     """It binds the model to data."""
+
+    @cached_property
+    def _of_globals(self) -> Mapping[str, Any]:
+        """All factors of globals by name, made when they are first asked for."""
+        return self._at_end()
+
+    @cached_property
+    def _shared(self) -> SharedFactors:
+        return SharedFactors.among(self._of_globals)
+
+    @cached_property
+    def _factors(self) -> Mapping[str, Any]:
+        return {name: own for name, own in self._of_globals.items() if name not in self._shared.by_name}
 
     def __getitem__(self, name: str) -> Any:
         """Return the factor of a global variable."""

@@ -11,7 +11,7 @@ from ..._typing import Array
 from ...language import Variable
 from ...numerics.cached import cached_property
 from ...numerics.spread import sum_of_sizes
-from ..compiled.global_update import term_values, values_of
+from ..compiled.global_update import values_of
 from ..local.statistics import Summary
 from .problem import Factors, Problem
 
@@ -141,11 +141,13 @@ class Objective:
             if variable in terms.own:
                 known, linear = terms.own[variable]
                 values = [known, *values_of(linear, arrays)]
-                if _loses_digits(values, entropy):
-                    divergence = self._divergence(variable, factor)
-                    total += sum(values) + entropy if divergence is None else -divergence
-                else:
-                    total += sum(values) + entropy
+                together = sum(values) + entropy
+                # small terms lose no digits that matter
+                if not max(map(abs, values)) < _LARGE or together != together:
+                    lost = _loses_digits(values, entropy)
+                    divergence = self._divergence(variable, factor) if lost else None
+                    together = together if divergence is None else -divergence
+                total += together
             else:
                 total += entropy
         vars(self)["_entropies"] = entropies
@@ -155,7 +157,7 @@ class Objective:
             total += whole.get(key, entropy)
         for key, own in terms.in_products.items():
             if key not in whole:
-                total += sum(term_values(own, arrays))
+                total += sum([value(arrays) for value in own])
         return total
 
     @property
@@ -173,7 +175,7 @@ class Objective:
     @np.errstate(all="ignore")
     def _told(self) -> _Told:
         problem = self.problem
-        values = term_values(problem.values_of_terms, self.arrays)
+        values = [value(self.arrays) for value in problem.values_of_terms]
         for i in problem.untold_terms:
             values[i] = 0.0
         own, diverging = self._of_globals(values)

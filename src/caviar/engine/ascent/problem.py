@@ -32,7 +32,7 @@ from ..compiled.global_update import (
     who_tells,
 )
 from ..compiled.known_zeros import Possible
-from ..compiled.own_terms import own_terms_of, places_of_own_terms
+from ..compiled.own_terms import OwnTerms, places_of_own_terms
 from ..compiled.shared.groups import groups_by_default, shared_variable
 from ..compiled.shared.variable import SharedVariable, counted
 from ..compiled.single_effects import EffectWithPrecision, precisions_of_effects
@@ -149,10 +149,7 @@ class Problem:
         own_rows = compile_rows(bound, coordinates, self.factors, self.coupled)
         self.compiled, self.rows, self.recentrings = own_rows.compiled, own_rows.model, own_rows.recentrings
         self.kind = own_rows.kind
-        terms = self.compiled.terms
-        self.updates = updates_of(self.order, terms, bound, self.compiled.layouts)
-        places = self.fact("own terms", lambda: places_of_own_terms(self.order, terms))
-        self.own_terms = own_terms_of(places, terms, bound, coordinates)
+        self.updates = updates_of(self.order, self.compiled.terms, bound, self.compiled.layouts)
         self.chains: tuple[ChainFactor, ...] = self.rows.chains
 
     def base_of(self, variable: Variable) -> list[Contraction]:
@@ -253,7 +250,7 @@ class Problem:
             for name in ("flat", "keys_in_order", "with_precisions", "optima", "kinds", "steps"):
                 vars(other).pop(name, None)
             # whichever of them are updated, all terms are summed up
-            other.summed_terms = self.summed_terms
+            other.summed_terms, other._own_places = self.summed_terms, self._own_places
             return other
         return self._again(order=variables)
 
@@ -299,11 +296,24 @@ class Problem:
         return [number for number, term in terms if term.owner in certain]
 
     @cached_property
+    def own_terms(self) -> dict[Variable, OwnTerms]:
+        """The terms of the prior of each global whose prior is proper and a member of its family."""
+        terms, frame = self.compiled.terms, self.coordinates
+        return {own: OwnTerms(own, terms[at], at, self.bound, frame) for own, at in self._own_places.items()}
+
+    @cached_property
+    def _own_places(self) -> dict[Variable, slice]:
+        """Where these are among all."""
+        return self.fact(
+            "own terms", lambda: places_of_own_terms(self.order, self.compiled.terms, self.bound)
+        )
+
+    @cached_property
     def summed_terms(self) -> SummedTerms:
         """The terms, added up as far as they can be beforehand."""
-        own_terms = {variable: own.where for variable, own in self.own_terms.items()}
+        own = self._own_places
         places = self.fact(
-            ("places in the sum", *own_terms), lambda: places_in_sum(self.compiled, self.updates, own_terms)
+            ("places in the sum", *own), lambda: places_in_sum(self.compiled, self.updates, own)
         )
         return SummedTerms(places, self.updates, self.compiled.terms, self._value_of)
 
@@ -336,7 +346,7 @@ class Problem:
         """Return what the value of a term is made of: a message of an update where one has it."""
         own = self._tellers[number]
         if own is None:
-            return TermValue(self.compiled.terms[number].contraction.value)
+            return self.compiled.terms[number].contraction.value
         return self.updates[own[0]].value_of(own[1])
 
     @property

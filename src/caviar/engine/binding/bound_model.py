@@ -15,7 +15,7 @@ from ...families.coupled_belief import CoupledBelief
 from ...language import Axis, Data, Label, Link, Node, Plate, Variable
 from ...lazy.rows import LazyRows
 from ...numerics.cached import cached_property
-from .evidence import NOTHING, Evidence, Latent
+from .evidence import NOTHING, OF_VALUES, Evidence, Latent
 
 T = TypeVar("T")
 
@@ -107,25 +107,35 @@ class BoundModel:
     @cached_property
     def latent(self) -> tuple[Variable, ...]:
         """The hidden variables."""
+        return self.fact("hidden", self._hidden)
+
+    def _hidden(self) -> tuple[Variable, ...]:
+        every = self.evidence
         return tuple(
-            [
-                n
-                for n in self.nodes
-                if isinstance(n, Variable) and self.evidence.get(n, NOTHING).values is None
-            ]
+            [n for n in self.nodes if isinstance(n, Variable) and every.get(n, NOTHING).values is None]
         )
 
     @cached_property
     def kinds(self) -> Hashable:
         """What is the same of two bindings of the same nodes that differ in values and the number of rows alone."""
         sizes = frozenset([own for own in self.sizes.items() if own[0] is not self.data_plate])
-        own = tuple([self._kind(node, self.evidence.get(node, NOTHING)) for node in self.nodes])
-        return self.data_plate, own, sizes, self.row_weights is None, tuple(self.joined)
+        kinds: list[Hashable] = []
+        for node in self.nodes:
+            own = self.evidence.get(node, NOTHING)
+            values = own.values
+            if values is None:
+                kinds.append(
+                    (own.clamped is None, own.in_part is None, own.active is None, own.prior is None)
+                )
+            elif type(values) is np.ndarray and not node.plates:
+                kinds.append((values.shape, None, own.observed is None, own.entries is None))
+            else:
+                kinds.append(self._kind(node, own))
+        return self.data_plate, tuple(kinds), sizes, self.row_weights is None, tuple(self.joined)
 
     def _kind(self, node: Node, own: Evidence) -> Hashable:
-        values = own.values
-        if values is None:
-            return own.clamped is None, own.in_part is None, own.active is None, own.prior is None
+        """Return the kind of known values along some plates."""
+        values: Any = own.values
         shape = values.shape
         if self.data_plate in node.plates:
             place = node.plates.index(self.data_plate)
@@ -193,9 +203,19 @@ class BoundModel:
         """Return an attribute of the evidence, by node, for the nodes of which it is not None."""
         kept = self._gathered
         if name not in kept:
-            every = self.evidence.items()
+            every = self._known if name in OF_VALUES else self._told
             kept[name] = {node: own for node, each in every if (own := getattr(each, name)) is not None}
         return kept[name]
+
+    @cached_property
+    def _known(self) -> list[tuple[Node, Evidence]]:
+        """The nodes with values."""
+        return [item for item in self.evidence.items() if item[1].values is not None]
+
+    @cached_property
+    def _told(self) -> list[tuple[Node, Evidence]]:
+        """The hidden variables of which something is known."""
+        return [item for item in self.evidence.items() if item[1].values is None and item[1] is not NOTHING]
 
     @cached_property
     def _gathered(self) -> dict[str, dict[Any, Any]]:

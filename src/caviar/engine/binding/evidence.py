@@ -75,6 +75,9 @@ class Latent:
         return _those_there(value=self.in_part, observed=self.active)
 
 
+OF_VALUES = frozenset({"values", "observed", "entries"})
+"""Attributes that only known nodes have."""
+
 NOTHING = Latent()
 """Of a hidden variable of which nothing is known."""
 

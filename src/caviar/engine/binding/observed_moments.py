@@ -21,7 +21,7 @@ def moments_of(bound: BoundModel, observed: Variable, kept: list[Plate]) -> tupl
     """Return the mean and the standard deviation over the data plate and the plates that are not kept."""
     rows, weights = rows_of(bound, observed, bound.values_of(observed))
     found = moments(rows, weights)
-    if np.count_nonzero(found.largest > LARGEST):
+    if found.largest.max(initial=0.0) > LARGEST:
         raise DataError(
             f"'{observed.name}' holds values as large as {found.largest.max():.3g}, whose squares are beyond a double; "
             f"divide the data (and their priors) by a common factor so that they stay below {LARGEST:g}"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from ...language import Axis, Variable
 from ...numerics.linalg import symmetric_part
 from ...numerics.spread import spread
 from ..binding.bound_model import BoundModel
-from ..design.contraction import the_constant
+from ..design.contraction import Evaluation, multiplied, the_constant
 from ..design.keys import FactorKey, StatisticKey
 from .in_turn import InTurn, meetings_of
 from .terms import Compiled, GlobalTerm
@@ -57,6 +58,28 @@ def updates_of(
     return found
 
 
+class Told(NamedTuple):
+    """What the value of a term follows from: a message, which is multiplied with a statistic of a factor.
+
+    Attributes
+    ----------
+    number
+        Of the term.
+    key, shape
+        Of the statistic.
+    place
+        Of the message among those of the update; those that depend on nothing else come after the others.
+    of_numbers
+        What the term is the product of beside its constant, the statistic last, where all are numbers; or None.
+    """
+
+    number: int
+    key: StatisticKey
+    place: int
+    shape: tuple[int, ...]
+    of_numbers: tuple[Hashable, ...] | None
+
+
 class UpdateLayout:
     """The parts of the update of a global factor, without the values of the constants of its terms.
 
@@ -73,18 +96,17 @@ class UpdateLayout:
 
     Attributes
     ----------
-    shapes
-        Of its statistics.
+    shapes, zeros
+        Of its statistics, and zeros of these shapes, which are not to be changed.
     fixed, changing
         Statistic, number of the term and position: of the messages that depend on nothing else, and of the others.
     told
-        Number of a term, statistic and message whose product is its value, and the shape of the statistic; the
-        messages that depend on nothing else come after the others.
+        The terms whose values follow from the messages.
     groups
-        Of each statistic, places among ``changing`` of its messages.
-    made
-        Of each message, ``changing`` ones first, what makes it of the constant of its term; the number of that, and
-        whether it is of the whole of the term.
+        Of each statistic, places among ``changing`` of its messages, and whether it is a symmetric matrix.
+    made_changing, made_fixed
+        Of each of these messages what makes it of the constant of its term; the number of that, whether it is of the
+        whole of the term, and the place of the statistic.
     others
         Terms whose values do not follow from the messages.
     meetings
@@ -108,6 +130,7 @@ class UpdateLayout:
             + tuple([size(Axis(variable, c)) for c in variable.letters[s]])
             for s in statistics
         ]
+        self.zeros = [_unchanging_zeros(shape) for shape in self.shapes]
         self.square = [i for i, s in enumerate(statistics) if variable.is_matrix(s)]
         self.terms = [number for number, _ in uses]
         # entries of a sparse vector meet too, and have an update of their own
@@ -123,58 +146,54 @@ class UpdateLayout:
             (self.fixed if len(keys) == 1 else self.changing).append(
                 (statistics.index(name), number, position)
             )
-        self.made = []
-        for _, number, position in (*self.changing, *self.fixed):
-            said = terms[number].said_to(position)
-            made = said.formula.derivative(position, None)
-            self.made.append((made, number, said is terms[number].whole))
+        self.made_changing = [_made(terms[own[1]], *own) for own in self.changing]
+        self.made_fixed = [_made(terms[own[1]], *own) for own in self.fixed]
         self.groups = [
-            [place for place, (own, *_) in enumerate(self.changing) if own == statistic]
-            for statistic in range(len(statistics))
+            ([place for place, (own, *_) in enumerate(self.changing) if own == statistic], is_square)
+            for statistic, is_square in enumerate(map(variable.is_matrix, statistics))
         ]
-        self.told: list[tuple[int, StatisticKey, int, tuple[int, ...]]] = []
-        for place, (statistic, number, _) in enumerate((*self.changing, *self.fixed)):
+        self.told: list[Told] = []
+        for place, (statistic, number, position) in enumerate((*self.changing, *self.fixed)):
             # of a term with two statistics of the factor, a message depends on the factor itself
             if terms[number].whole is None and self.terms.count(number) == 1:
-                key = StatisticKey(variable.name, statistics[statistic])
-                self.told.append((number, key, place, self.shapes[statistic]))
+                key, own = StatisticKey(variable.name, statistics[statistic]), terms[number].contraction
+                keys = (*own.keys[:position], *own.keys[position + 1 :], key)
+                of_numbers = keys if own.formula.is_scalar and place < len(self.changing) else None
+                self.told.append(Told(number, key, place, self.shapes[statistic], of_numbers))
         self.others = sorted(set(self.terms) - {number for number, *_ in self.told})
 
 
-class TermValue(NamedTuple):
-    """What the value of a term is made of: a message, which is multiplied with a statistic.
-
-    Attributes
-    ----------
-    message
-        Returns what the term says to the statistic, or the value itself where no update has a message of it. None where
-        what it says is ``constant``.
-    key, shape
-        Of the statistic, and its shape; None of a value.
-    """
-
-    message: Callable[[Mapping[Hashable, Array]], Any] | None
-    key: StatisticKey | None = None
-    shape: tuple[int, ...] = ()
-    constant: Array | None = None
+def _unchanging_zeros(shape: tuple[int, ...]) -> Array:
+    zeros = np.zeros(shape)
+    zeros.flags.writeable = False
+    return zeros
 
 
-def term_values(several: Sequence[TermValue], arrays: Mapping[Hashable, Array]) -> list[float]:
-    """Return the values of terms; axes of length one are the same all along."""
-    found: list[float] = []
-    for message, key, shape, constant in several:
-        said: Any = constant if message is None else message(arrays)
-        if key is None:
-            found.append(said)
-            continue
-        statistic = arrays[key]
+def _made(
+    term: GlobalTerm, statistic: int, number: int, position: int
+) -> tuple[Callable[[Array], Evaluation], int, bool, int]:
+    said = term.said_to(position)
+    return said.formula.derivative(position, None), number, said is term.whole, statistic
+
+
+TermValue: TypeAlias = Callable[[Mapping[Hashable, Array]], float]
+"""Returns the value of a term: where an update has a message of it, that times a statistic."""
+
+
+def _times_statistic(
+    message: Callable[[Mapping[Hashable, Array]], Array], key: StatisticKey, shape: tuple[int, ...]
+) -> TermValue:
+    """Return what gives a message times a statistic of this shape; axes of length one are the same all along."""
+
+    def value(arrays: Mapping[Hashable, Array]) -> float:
+        said, statistic = message(arrays), arrays[key]
         if not (shape or said.ndim or statistic.ndim):
-            found.append(said.item() * statistic.item())
-        elif not said.shape == statistic.shape == shape:
-            found.append(float(np.add.reduce(said * spread(statistic, shape), None)))
-        else:
-            found.append(said.ravel().dot(statistic.ravel()).item())
-    return found
+            return said.item() * statistic.item()
+        if not said.shape == statistic.shape == shape:
+            return float(np.add.reduce(said * spread(statistic, shape), None))
+        return said.ravel().dot(statistic.ravel()).item()
+
+    return value
 
 
 class GlobalUpdate:
@@ -205,34 +224,25 @@ class GlobalUpdate:
         self._layout, self._every, self._in_turn = layout, terms, in_turn
         self.variable, self.terms, self.others = layout.variable, layout.terms, layout.others
         self.places_changing, self.places_fixed = layout.changing, layout.fixed
-        self.fixed: list[Array] = [np.zeros(shape) for shape in layout.shapes]
+        self.fixed: list[Array] = list(layout.zeros)
         self.constants: list[Array] = []
-        n_changing = len(layout.changing)
-        of_terms = [
-            (terms[number].whole if is_whole else terms[number].contraction).constant
-            for _, number, is_whole in layout.made
-        ]
         self._messages = [
-            make(constant) for (make, *_), constant in zip(layout.made[:n_changing], of_terms, strict=False)
+            make(((is_whole and terms[number].whole) or terms[number].contraction).constant)
+            for make, number, is_whole, _ in layout.made_changing
         ]
-        fixed = zip(layout.fixed, layout.made[n_changing:], of_terms[n_changing:], strict=True)
-        for (statistic, *_), (make, *_), constant in fixed:
+        for make, number, is_whole, statistic in layout.made_fixed:
+            constant = ((is_whole and terms[number].whole) or terms[number].contraction).constant
             said = constant if make is the_constant else make(constant)({})
             shape = layout.shapes[statistic]
             own = said if said.shape == shape else spread(said, shape)
             self.fixed[statistic] = self.fixed[statistic] + own
             self.constants.append(own)
-        messages = self._messages
-        self._by_statistic = [
-            ([messages[place] for place in places], statistic in layout.square)
-            for statistic, places in enumerate(layout.groups)
-        ]
 
     @property
     def told(self) -> Iterator[tuple[int, tuple[int, ...]]]:
         """The terms whose values follow from what they say to a statistic of the factor, and its shape."""
-        for number, _, _, shape in self._layout.told:
-            yield number, shape
+        for own in self._layout.told:
+            yield own.number, own.shape
 
     def said(self, place: int, arrays: Mapping[Hashable, Array]) -> Array:
         """Return what one term says to a statistic of the factor, by its place: those that change come first."""
@@ -241,11 +251,13 @@ class GlobalUpdate:
 
     def value_of(self, own: int) -> TermValue:
         """Return what the value of a term is made of."""
-        _, key, place, shape = self._layout.told[own]
+        number, key, place, shape, of_numbers = self._layout.told[own]
+        if of_numbers:
+            return partial(multiplied, self._every[number].contraction.constant.item(), of_numbers)
         n_changing = len(self._messages)
         if place < n_changing:
-            return TermValue(self._messages[place], key, shape)
-        return TermValue(None, key, shape, self.constants[place - n_changing])
+            return _times_statistic(self._messages[place], key, shape)
+        return _times_statistic(the_constant(self.constants[place - n_changing]), key, shape)
 
     @property
     def linear_terms(self) -> list[tuple[int, StatisticKey, int]]:
@@ -253,7 +265,7 @@ class GlobalUpdate:
         n_changing = len(self._messages)
         return [
             (number, key, place - n_changing)
-            for number, key, place, _ in self._layout.told
+            for number, key, place, *_ in self._layout.told
             if place >= n_changing
         ]
 
@@ -271,12 +283,13 @@ class GlobalUpdate:
                 for s in self.variable.family.statistics
             )
         natural: list[Any] = []
-        for (messages, is_square), own in zip(self._by_statistic, self.fixed, strict=True):
+        messages = self._messages
+        for (places, is_square), own in zip(self._layout.groups, self.fixed, strict=True):
             total = own
-            if messages:
-                total = messages[0](arrays)
-                for message in messages[1:]:
-                    total = total + message(arrays)
+            if places:
+                total = messages[places[0]](arrays)
+                for place in places[1:]:
+                    total = total + messages[place](arrays)
                 # the prior last: a count of rows that cancels, as of those that are not 0, must not take it along
                 total = total + own
             # only the symmetric part of m_i x_j matters to a symmetric statistic
@@ -449,8 +462,8 @@ class SummedTerms:
         total = self._constant
         for own in values_of(self._linear, arrays):
             total += own
-        for value in term_values(self._others, arrays) if self._others else ():
-            total += value
+        for value in self._others:
+            total += value(arrays)
         return total
 
 

@@ -9,7 +9,7 @@ of them; so where they are large the divergence is computed instead, as a sum of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,32 +68,22 @@ class OwnTerms:
         return float(np.sum(divergence if seen is None else np.where(seen, divergence, 0.0)))
 
 
-def own_terms_of(
-    places: Mapping[Variable, slice], terms: Sequence[GlobalTerm], bound: BoundModel, coordinates: Coordinates
-) -> dict[Variable, OwnTerms]:
-    """Return the own terms of the global variables whose priors are proper, from where they are among all."""
-    found = {}
-    for variable, where in places.items():
-        belief = bound.of(variable).prior
-        is_shared = belief is not None and belief.alone is not belief
-        if not is_shared and not bound.is_flat(variable):
-            found[variable] = OwnTerms(variable, terms[where], where, bound, coordinates)
-    return found
-
-
-def places_of_own_terms(variables: Sequence[Variable], terms: Sequence[GlobalTerm]) -> dict[Variable, slice]:
+def places_of_own_terms(
+    variables: Sequence[Variable], terms: Sequence[GlobalTerm], bound: BoundModel
+) -> dict[Variable, slice]:
     """Return where the terms of each global variable's density are that depend on nothing else that is latent.
 
-    A hidden variable whose prior is its base measure, as of Pólya and Gamma, has none; the prior of variables with a
-    shared factor is not a member of the family of this factor.
+    A hidden variable whose prior is its base measure, as of Pólya and Gamma, has none, nor one whose prior is flat; the
+    prior of variables with a shared factor is not a member of the family of this factor.
     """
     found = {}
     of_owner: dict[Variable, list[int]] = {}
     for number, term in enumerate(terms):
         of_owner.setdefault(term.owner, []).append(number)
     for variable in variables:
-        numbers = of_owner.get(variable)
-        if numbers and not variable.members:
+        numbers, belief = of_owner.get(variable), bound.of(variable).prior
+        is_shared = bool(variable.members) or (belief is not None and belief.alone is not belief)
+        if numbers and not is_shared and not bound.is_flat(variable):
             keys = [key for number in numbers for key in terms[number].contraction.keys]
             if all(is_of(key, variable) for key in keys):
                 found[variable] = slice(numbers[0], numbers[-1] + 1)

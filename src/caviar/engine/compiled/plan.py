@@ -125,7 +125,7 @@ class Plan:
 
     def filled(self, bound: BoundModel, coordinates: Coordinates, factors: Sequence[LocalFactor]) -> Compiled:
         """Return the compiled model with the values of a binding."""
-        values = [own.value(bound, coordinates) for own in self.known]
+        value_at = [own.value(bound, coordinates) for own in self.known].__getitem__
         sources = {
             node: self.rows.sources[node].measured_from(coordinates.of(node))
             if isinstance(node, Variable) and self.rows.sources[node].is_alone
@@ -138,7 +138,7 @@ class Plan:
                 [
                     GlobalTerm(
                         own.owner,
-                        Contraction.of(own.formula, own.formula.folded([values[n] for n in own.constants])),
+                        Contraction.of(own.formula, own.formula.folded(tuple(map(value_at, own.constants)))),
                     )
                     if own.whole is None
                     else own.whole
@@ -228,10 +228,14 @@ def _with_sources(
     def factor(old: Any) -> Any:
         return None if old is None else by_key[old.key]
 
-    parts = {
-        key: replaced(part, factor=factor(part.factor), feature=feature(part.feature))
-        for key, part in rows.parts.items()
-    }
+    # what their features are measured from is a matter of the tables
+    parts = rows.parts
+    if by_key:
+        of_factors = {key: part for key, part in parts.items() if part.factor is not None}
+        parts = {
+            **parts,
+            **{key: replaced(part, factor=factor(part.factor)) for key, part in of_factors.items()},
+        }
     local_terms = tuple(
         [
             replaced(
@@ -252,5 +256,7 @@ def _with_sources(
             for old, table in rows.tables.items()
         },
         sources={node: sources[node] for node in rows.sources},
-        users={(factor(old), key): owners for (old, key), owners in rows.users.items()},
+        users={(factor(old), key): owners for (old, key), owners in rows.users.items()}
+        if by_key
+        else rows.users,
     )

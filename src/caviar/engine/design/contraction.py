@@ -114,14 +114,16 @@ class Formula:
         coefficient, arrays = self.coefficient, constants
         if self.gather is not None:
             arrays = [self.gather.take(*own) for own in zip(constants, self._of_constants, strict=True)]
+        if not self._arrays:
+            for array in arrays:
+                coefficient *= array.item()
+            return np.array(coefficient, dtype=np.float64)
         if len(self._arrays) < len(arrays):
-            for array, own in zip(arrays, self._of_constants, strict=True):
+            with_axes = list(zip(arrays, self._of_constants, strict=True))
+            for array, own in with_axes:
                 if not own:
                     coefficient *= float(array)
-            with_axes = zip(arrays, self._of_constants, strict=True)
-            arrays = [array for array, own in with_axes if own] if self._arrays else ()
-        if not arrays:
-            return np.asarray(float(coefficient))
+            arrays = [array for array, own in with_axes if own]
         spec = self._folding if along is None else self._spec(self._arrays, (along,))
         return coefficient * (arrays[0] if spec is None else np.einsum(spec, *arrays))
 
@@ -201,7 +203,7 @@ class Formula:
         """What makes, of the constant, the function that returns the contraction over all axes."""
         keys = self.keys
         if self.is_scalar:
-            return lambda constant: partial(_product, constant.item(), keys)
+            return lambda constant: partial(multiplied, constant.item(), keys)
         between = self._between
         if between is not None:
             value = between.value
@@ -223,7 +225,7 @@ class Formula:
             if not kept:
                 return partial(_number, keys) if keys else the_constant
             ones = (1,) * len(kept)
-            return lambda constant: lambda arrays: np.full(ones, _product(constant.item(), keys, arrays))
+            return lambda constant: lambda arrays: np.full(ones, multiplied(constant.item(), keys, arrays))
         between = self._between if keep is None else None
         if between is not None:
             every, derivative = self.keys, between.derivative
@@ -481,23 +483,24 @@ def _times_matrix_product(
 
 
 def _number(keys: Sequence[Hashable], constant: Array) -> Evaluation:
-    number = constant.item()
-    if len(keys) == 1:
-        (key,) = keys
-        return lambda arrays: np.float64(number * arrays[key].item())
-    return lambda arrays: np.float64(_product(number, keys, arrays))
+    return partial(_numbers_times, constant.item(), keys)
+
+
+def _numbers_times(number: float, keys: Sequence[Hashable], arrays: Mapping[Hashable, Array]) -> np.float64:
+    for key in keys:
+        number *= arrays[key].item()
+    return np.float64(number)
 
 
 def _as_float(evaluation: Evaluation) -> Callable[[Mapping[Hashable, Array]], float]:
     return lambda arrays: float(evaluation(arrays))
 
 
-def _product(constant: float, keys: Sequence[Hashable], arrays: Mapping[Hashable, Array]) -> float:
+def multiplied(number: float, keys: Sequence[Hashable], arrays: Mapping[Hashable, Array]) -> float:
     """Return a constant times numbers, of a contraction that is scalar."""
-    product = constant
     for key in keys:
-        product *= arrays[key].item()
-    return product
+        number *= arrays[key].item()
+    return number
 
 
 def _then(

@@ -8,11 +8,11 @@ is U @ T', whatever the model.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -428,9 +428,10 @@ class FeatureTable:
             if feature.is_tallied
         )
         self.n_dense = self.tallied[0][1].start if self.tallied else self.n_rows
+        self._fills = tuple(_fills_of(self.features))
 
     def with_features(self, features: Sequence[Feature]) -> FeatureTable:
-        """Return the same table with other features in the same rows."""
+        """Return the same table with the same features, of other sources, in the same rows."""
         other = copied(self)
         other.features = tuple(features)
         tallied = zip(other.features, self.slices, strict=True) if self.tallied else ()
@@ -448,35 +449,81 @@ class FeatureTable:
 
     def fill(self, block: Mapping[ColumnKey, AnyArray], table: Array, scratch: Scratch) -> None:
         """Write the dense rows of T for a block of rows: shape (``n_dense``, B)."""
-        done: dict[ColumnKey, Array] = {}
-        for feature, rows in zip(self.features, self.slices, strict=True):
-            if feature.is_tallied:
-                break
-            out = table[rows]
-            source = feature.source
-            if source is None:
-                out.fill(1.0)
-            elif source.reference is not None and feature.is_plain:
-                shaped = out.reshape(*source.shape, -1)
-                np.subtract(
-                    feature_major(block[source.key]),
-                    source.subtracted(block, source.reference),
-                    out=shaped,
-                    dtype=np.float64,
-                )
-                if source.has_missing:
-                    shaped *= source.observed(block, shaped.ndim)
-                done[source.key] = shaped
-            elif feature.is_packed:
-                values = done.get(source.key)
-                packed_square(known_values(source, block) if values is None else values, out, scratch)
-            elif feature.is_sum_of_squares and source.key in done:
-                values = done[source.key].reshape(-1, out.shape[-1])
-                np.einsum("ib,ib->b", values, values, out=out[0])
-            elif feature.is_plain_square and source.key in done:
-                values = done[source.key]
-                np.multiply(values, values, out=out.reshape(values.shape))
-            elif feature.n_labels and not source.shape and not source.has_missing:
-                np.copyto(out, block[source.key] == np.arange(feature.n_labels)[:, None])
-            else:
-                out[...] = feature.of_block(block, out.shape[-1]).reshape(out.shape)
+        done: dict[Node, Array] = {}
+        for feature, rows, fill in zip(self.features, self.slices, self._fills, strict=False):
+            fill(feature, feature.source, block, table[rows], done, scratch)
+
+
+Fill: TypeAlias = Callable[
+    [Feature, Any, Mapping[ColumnKey, AnyArray], Array, dict[Node, Array], Scratch], None
+]
+"""Writes the rows of a feature, of a source and a block, where they belong; what is done of some nodes is kept."""
+
+
+def _fills_of(features: Sequence[Feature]) -> Iterator[Fill]:
+    """Yield what fills the rows of each feature, up to the first that is tallied."""
+    done: set[Node] = set()
+    for feature in features:
+        source = feature.source
+        if feature.is_tallied:
+            return
+        if source is None:
+            yield _fill_ones
+        elif feature.is_plain:
+            yield _fill_differences
+            done.add(source.node)
+        elif feature.is_packed:
+            yield _fill_packed
+        elif feature.is_sum_of_squares and source.node in done:
+            yield _fill_sums_of_squares
+        elif feature.is_plain_square and source.node in done:
+            yield _fill_squares
+        elif feature.n_labels and not source.shape and not source.has_missing:
+            yield _fill_one_hot
+        else:
+            yield _fill_computed
+
+
+def _fill_ones(feature: Feature, source: Any, block: Any, out: Array, *_: object) -> None:
+    out.fill(1.0)
+
+
+def _fill_differences(
+    feature: Feature, source: Source, block: Any, out: Array, done: dict[Node, Array], scratch: Scratch
+) -> None:
+    assert source.reference is not None
+    shaped = out.reshape(*source.shape, -1)
+    point = source.subtracted(block, source.reference)
+    np.subtract(feature_major(block[source.key]), point, out=shaped, dtype=np.float64)
+    if source.has_missing:
+        shaped *= source.observed(block, shaped.ndim)
+    done[source.node] = shaped
+
+
+def _fill_packed(
+    feature: Feature, source: Source, block: Any, out: Array, done: dict[Node, Array], scratch: Scratch
+) -> None:
+    values = done.get(source.node)
+    packed_square(known_values(source, block) if values is None else values, out, scratch)
+
+
+def _fill_sums_of_squares(
+    feature: Feature, source: Source, block: Any, out: Array, done: dict[Node, Array], scratch: Scratch
+) -> None:
+    values = done[source.node].reshape(-1, out.shape[-1])
+    np.einsum("ib,ib->b", values, values, out=out[0])
+
+
+def _fill_squares(
+    feature: Feature, source: Source, block: Any, out: Array, done: dict[Node, Array], scratch: Scratch
+) -> None:
+    values = done[source.node]
+    np.multiply(values, values, out=out.reshape(values.shape))
+
+
+def _fill_one_hot(feature: Feature, source: Source, block: Any, out: Array, *_: object) -> None:
+    np.copyto(out, block[source.key] == np.arange(feature.n_labels or 0)[:, None])
+
+
+def _fill_computed(feature: Feature, source: Source, block: Any, out: Array, *_: object) -> None:
+    out[...] = feature.of_block(block, out.shape[-1]).reshape(out.shape)

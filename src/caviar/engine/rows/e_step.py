@@ -94,14 +94,13 @@ class IndependentRows(RowModel):
             StatisticKey(v.name, s) for factor in self.factors for v in factor.variables for s in v.summed
         }
         # the coefficient of a part without local variables is of no use to the rows; centres ask it for the precision
-        needed: set[Hashable] = {
-            key for key, part in compiled.parts.items() if part.factor is not None or any(centres.values())
-        }
+        several = any(centres.values())
+        needed: set[Hashable] = {k for k, part in compiled.parts.items() if several or part.factor}
         self.parts_of_messages = self._summed.union(*(term.keys for term in self._contracted))
         needed |= self.parts_of_messages
         self._part_derivatives = _derivatives(compiled, compiled.terms, needed) if needed else []
         self._zero_derivatives = _derivatives(compiled, compiled.zero_terms, needed)
-        self._block_rows = self._rows_of_a_block()
+        self._block_rows = self._rows_of_a_block({} if any(partial.values()) else compiled.facts)
         self.maximises = all(own.family.is_convex for factor in self.factors for own in factor.variables)
 
     def __getstate__(self) -> dict[str, object]:
@@ -119,7 +118,12 @@ class IndependentRows(RowModel):
         """Rows of a block; it depends only on the model, so sums have the same bits on every executor."""
         return self._block_rows
 
-    def _rows_of_a_block(self) -> int:
+    def _rows_of_a_block(self, facts: dict[Hashable, int]) -> int:
+        if "rows of a block" not in facts:
+            facts["rows of a block"] = self._fewest_rows()
+        return facts["rows of a block"]
+
+    def _fewest_rows(self) -> int:
         tables = self.compiled.tables.items()
         n_categories = max((table.n_rows - table.n_dense for _, table in tables), default=0)
         sizes = [

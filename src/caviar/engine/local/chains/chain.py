@@ -11,7 +11,7 @@ import numpy as np
 
 from ...._errors import DataError, ModelError
 from ...._typing import AnyArray, Array
-from ....language import Variable
+from ....language import Node, Variable
 from ...binding.bound_model import BoundModel
 from ...design.keys import ColumnKey, StatisticKey
 from ...design.scratch import Scratch
@@ -252,6 +252,10 @@ def begins_of(chains: Sequence[ChainFactor], columns: Mapping[ColumnKey, AnyArra
     return begins
 
 
+def _chains_among(nodes: Sequence[Node]) -> list[Variable]:
+    return [node for node in nodes if isinstance(node, Variable) and node.summed]
+
+
 def check_chains(bound: BoundModel) -> None:
     """Check that chains are hidden and run along the data plate.
 
@@ -260,9 +264,7 @@ def check_chains(bound: BoundModel) -> None:
     ModelError, DataError
         If not.
     """
-    for node in bound.nodes:
-        if not isinstance(node, Variable) or not node.summed:
-            continue
+    for node in bound.fact("chains", lambda: _chains_among(bound.nodes)):
         kind = type(node).__name__
         if bound.is_known(node):
             raise DataError(f"{kind} '{node.name}' is hidden and cannot be given as data; leave it out")
