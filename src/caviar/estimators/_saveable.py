@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._errors import ConvergenceWarning, ParameterError
 from ..engine.ascent.status import Status
 from ..fitting.loading import posterior_of_document
-from ..posterior.documents import document_of_posterior
+from ..posterior.documents.posteriors import document_of_posterior
 from ..posterior.posterior import Posterior
 from ..posterior.summary import Summary
 from ..posterior.uncertainty.pending import ASKED

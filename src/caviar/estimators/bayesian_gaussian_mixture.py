@@ -30,8 +30,8 @@ from ._scale_prior import LearntScale, is_learnt, learnt_scale
 from ._searched import SearchedMixture
 from ._structure import ComponentPrior, Components, Form
 from ._weights import KnownWeights, WeightPrior, weight_prior
-from .automatic import Problem
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component, start_of
+from .automatic.problem import Problem
 
 
 @estimator

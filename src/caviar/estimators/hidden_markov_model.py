@@ -19,7 +19,7 @@ from ..language import Categorical, Data, Dirichlet, MarkovChain, Plate
 from ..names import with_columns
 from ..numerics.arguments import require_whole
 from ..posterior.posterior import Posterior
-from ..posterior.prediction import Prediction
+from ..posterior.prediction.prediction import Prediction
 from ._arguments import as_generator, require_choice
 from ._checkpointing import Checkpointing, NextFit
 from ._components import Component, Estimate
@@ -40,8 +40,9 @@ from ._sequences import (
     weights_of_rows,
 )
 from ._transitions import StepsPrior, largest_first, stationary, steps_prior
-from .automatic import SequenceProblem, best_search
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component
+from .automatic.best import best_search
+from .automatic.sequences import SequenceProblem
 from .emissions import EMISSIONS, Emission
 
 _REMEDY = "Fit again"

@@ -12,7 +12,7 @@ from ..._typing import AnyArray, Array
 from ...densities import MixtureDensity
 from ...language import Plate, Variable
 from ...posterior.posterior import Posterior
-from ...posterior.prediction import Prediction
+from ...posterior.prediction.prediction import Prediction
 from .._arguments import require_choice
 from .._component_prior import component_prior
 from .._components import estimates_of

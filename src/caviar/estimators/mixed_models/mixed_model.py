@@ -16,7 +16,7 @@ from ...data.frames import refuse_other_rows
 from ...engine.binding.values import as_weights
 from ...posterior.pandas_tables import data_frame
 from ...posterior.posterior import Posterior
-from ...posterior.prediction import Prediction
+from ...posterior.prediction.prediction import Prediction
 from .._arguments import as_generator, require_choice, require_number
 from .._declared import estimator
 from .._evidence import HasEvidence

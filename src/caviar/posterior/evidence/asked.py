@@ -12,7 +12,7 @@ from ..._errors import CaviarError, DataError, ModelError, ParameterError
 from ..._typing import AnyArray
 from ...numerics.cached import cached_property
 from ...numerics.randomness import generator
-from ..diagnostics import refuse_what_has_no_weights
+from ..diagnostics.diagnosis import refuse_what_has_no_weights
 from ..linear_response import LinearResponse, Responds
 from ..simulation import check_count
 from .coordinates import Coordinates

@@ -21,7 +21,7 @@ from ...engine.response.probed import GivenByProbes
 from ...engine.rows.row_map import RowMap
 from ...language.in_expectation import in_expectation
 from ..linear_response import LinearResponse, Responds
-from ..prediction import OverPrecisions, over_precisions
+from ..prediction.over_precisions.averaged import OverPrecisions, over_precisions
 from ..shown import ShowsUncertainty
 from ..uncertainty.known import Corrected, Source, Uncertainty, Widths
 from ..uncertainty.pending import Pending

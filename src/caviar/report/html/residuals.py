@@ -10,7 +10,7 @@ import numpy as np
 from ..._errors import CaviarError
 from ...language import Categorical, Data, Variable
 from ...posterior.posterior import Posterior
-from ...posterior.prediction import Residuals
+from ...posterior.prediction.residuals import Residuals
 from .numbers import as_numbers
 
 

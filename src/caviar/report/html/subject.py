@@ -12,8 +12,8 @@ import numpy as np
 from ...estimators._saveable import Saveable
 from ...language import Variable
 from ...posterior.posterior import Posterior
-from ...posterior.prediction import Residuals
-from .checks import checks_of
+from ...posterior.prediction.residuals import Residuals
+from .checks.section import checks_of
 from .naming import in_words
 from .numbers import number
 from .provenance import file_name, known_versions

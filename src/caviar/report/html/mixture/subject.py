@@ -11,7 +11,7 @@ from ...._errors import ParameterError
 from ...._typing import AnyArray
 from ....estimators._components import column_names, telling_columns
 from ....estimators._uncertainty import mean_marginal
-from ..checks import Checks
+from ..checks.section import Checks
 from ..quality import quality_of, remembered_quality
 from ..shared import Progress, Quality, Reproduce, Trust
 from ..subject import Subject
