@@ -287,8 +287,4 @@ def write_with_one_end(path: Path, dialect: CsvDialect, target: Path) -> None:
             if len(record) != width:
                 entries = "one entry" if len(record) == 1 else f"{len(record)} entries"
                 raise DataError(f"{path}: line {line} has {entries}; expected {width}, one a column")
-            writer.writerow(_one_end(entry) for entry in record)
-
-
-def _one_end(entry: str) -> str:
-    return entry.replace("\r\n", "\n").replace("\r", "\n") if "\r" in entry else entry
+            writer.writerow(entry.replace("\r\n", "\n").replace("\r", "\n") for entry in record)

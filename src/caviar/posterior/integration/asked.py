@@ -121,7 +121,7 @@ class Integrates(ShowsUncertainty, Responds):
 
         Elsewhere linear response is shown.
         """
-        self._show_told(partial(self._profiled, names))
+        self._uncertainty = self._uncertainty.told_by(partial(self._profiled, names))
 
     def _integrated(self, pending: Pending) -> Integrated | None:
         """Return the figures integrated over the fewest globals without which the others are independent.
