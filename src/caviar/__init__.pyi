@@ -103,7 +103,7 @@ from .language.sparse_vectors import SpikeSlab as SpikeSlab
 from .language.weighted_sums import weighted_sum as weighted_sum
 from .names.names import Names as Names
 from .posterior.diagnostics.diagnosis import Diagnosis as Diagnosis
-from .posterior.effects.credible_sets import CredibleSet as CredibleSet
+from .posterior.effects.asked import CredibleSet as CredibleSet
 from .posterior.evidence.comparison import Comparison as Comparison
 from .posterior.evidence.comparison import compare as compare
 from .posterior.evidence.evidence import Evidence as Evidence
