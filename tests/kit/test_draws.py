@@ -10,7 +10,7 @@ from scipy import stats
 import caviar as cv
 from caviar.posterior.simulation import one_by_one
 from caviar.testing import elbo_estimate
-from caviar.testing._draws import log_joints, stacked
+from caviar.testing._elbo_estimate import log_joints, stacked
 
 # with labels, chains of states and of vectors, sparse effects, joint factors of mean and precision
 SEEDS = range(5000, 5040)

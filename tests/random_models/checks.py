@@ -12,8 +12,7 @@ import caviar as cv
 from caviar.families import JointLabels
 from caviar.posterior.simulation import _over_plates, conditional, one_by_one
 from caviar.testing import ElboEstimate, elbo_estimate, elbo_slopes
-from caviar.testing._draws import log_joints
-from caviar.testing._elbo_estimate import conditional_on_labels, draws_of, row_axes, rows_to
+from caviar.testing._elbo_estimate import conditional_on_labels, draws_of, log_joints, row_axes, rows_to
 
 from .statement import Stated
 
