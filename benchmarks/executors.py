@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 import caviar as cv
-from caviar.execution import Threads, dask, on_worker
+from caviar.execution import dask, on_worker
+from caviar.execution.threads import Threads
 
 N_PASSES = 12
 ROUNDS = 4

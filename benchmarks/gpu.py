@@ -40,7 +40,7 @@ from caviar.engine.ascent.problem import statistics_of
 from caviar.engine.binding.bind import bind
 from caviar.engine.rows.row_map import Precision, RowMap
 from caviar.engine.starts.from_user import given_start
-from caviar.execution import Threads
+from caviar.execution.threads import Threads
 from caviar.fitting.rows import as_executor, rows_of
 
 Pass = Callable[[], object]

@@ -41,21 +41,21 @@ from .engine.ascent.driver import Progress as Progress
 from .engine.ascent.schedules.effects import Refined as Refined
 from .engine.ascent.schedules.incremental import Incremental as Incremental
 from .engine.ascent.schedules.stochastic import Stochastic as Stochastic
-from .estimators import BayesianGaussianMixture as BayesianGaussianMixture
-from .estimators import GaussianMixture as GaussianMixture
-from .estimators import HiddenMarkovModel as HiddenMarkovModel
-from .estimators import KnownVarianceMixture as KnownVarianceMixture
-from .estimators import LatentDirichletAllocation as LatentDirichletAllocation
-from .estimators import MixedMixture as MixedMixture
-from .estimators import MixedModel as MixedModel
-from .estimators import MixtureComparison as MixtureComparison
-from .estimators import Move as Move
-from .estimators import compare_mixtures as compare_mixtures
-from .estimators import load as load
-from .execution import DaskExecutor as DaskExecutor
-from .execution import Device as Device
-from .fitting.many import ManyFits as ManyFits
-from .fitting.many import fit_many as fit_many
+from .estimators._saving import load as load
+from .estimators.automatic.move import Move as Move
+from .estimators.bayesian_gaussian_mixture import BayesianGaussianMixture as BayesianGaussianMixture
+from .estimators.compare_mixtures import compare_mixtures as compare_mixtures
+from .estimators.comparison import MixtureComparison as MixtureComparison
+from .estimators.gaussian_mixture import GaussianMixture as GaussianMixture
+from .estimators.hidden_markov_model import HiddenMarkovModel as HiddenMarkovModel
+from .estimators.known_variance_mixture import KnownVarianceMixture as KnownVarianceMixture
+from .estimators.latent_dirichlet_allocation import LatentDirichletAllocation as LatentDirichletAllocation
+from .estimators.mixed_mixture import MixedMixture as MixedMixture
+from .estimators.mixed_models.mixed_model import MixedModel as MixedModel
+from .execution.dask import DaskExecutor as DaskExecutor
+from .execution.device import Device as Device
+from .fitting.many.fit_many import fit_many as fit_many
+from .fitting.many.fits import ManyFits as ManyFits
 from .fitting.model import Model as Model
 
 # not from .language.softmax: who reads sources without running them takes that for the function of this name
@@ -102,8 +102,8 @@ from .language.sparse_vectors import SingleEffect as SingleEffect
 from .language.sparse_vectors import SpikeSlab as SpikeSlab
 from .language.weighted_sums import weighted_sum as weighted_sum
 from .names.names import Names as Names
-from .posterior.diagnostics import Diagnosis as Diagnosis
-from .posterior.effects.credible_sets import CredibleSet as CredibleSet
+from .posterior.diagnostics.diagnosis import Diagnosis as Diagnosis
+from .posterior.effects.asked import CredibleSet as CredibleSet
 from .posterior.evidence.comparison import Comparison as Comparison
 from .posterior.evidence.comparison import compare as compare
 from .posterior.evidence.evidence import Evidence as Evidence
@@ -111,4 +111,4 @@ from .posterior.evidence.importance import ImportanceSample as ImportanceSample
 from .posterior.integration.integrated import IntegratedPosterior as IntegratedPosterior
 from .posterior.linear_response import LinearResponse as LinearResponse
 from .posterior.posterior import Posterior as Posterior
-from .posterior.prediction import Prediction as Prediction
+from .posterior.prediction.prediction import Prediction as Prediction

@@ -7,7 +7,7 @@ import numpy as np
 
 import caviar as cv
 from caviar.engine.binding.clamped.factor import ClampedFactor, PointMass
-from caviar.execution import Threads
+from caviar.execution.threads import Threads
 
 __all__ = ["Breaking", "Broken", "after", "assert_same_bits", "broken_off_until_done", "parameters"]
 

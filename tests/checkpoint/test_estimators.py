@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import caviar as cv
-from caviar.estimators.automatic import Problem
+from caviar.estimators.automatic.problem import Problem
 from caviar.fitting import checkpointing
 from checkpoint.comparing import Broken, after, assert_same_bits, broken_off_until_done
 

@@ -8,7 +8,7 @@ from caviar.engine.ascent.problem import statistics_of
 from caviar.engine.ascent.schedules.batch import Batch
 from caviar.engine.binding.bind import bind
 from caviar.engine.rows.row_map import RowMap
-from caviar.execution import Threads
+from caviar.execution.threads import Threads
 from caviar.fitting.restarts import beginning
 from caviar.fitting.rows import rows_of
 

@@ -17,7 +17,7 @@ from caviar.data import ArrayRows, as_rows
 from caviar.data.dask_rows import DaskRows, _DaskPieces, dask_rows
 from caviar.engine.design.keys import ColumnKey
 from caviar.engine.rows.subsample import sample_of
-from caviar.execution import Threads
+from caviar.execution.threads import Threads
 from caviar.lazy import block_map
 from caviar.lazy.graph_rows import Packer, unpacked
 

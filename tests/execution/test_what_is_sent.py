@@ -9,8 +9,8 @@ from scipy.sparse import csr_array
 
 import caviar as cv
 from caviar.data import ArrayRows
-from caviar.execution import Threads
 from caviar.execution.on_worker import ModelOfRows
+from caviar.execution.threads import Threads
 
 
 class Seen(Threads):

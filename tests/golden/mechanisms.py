@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 import caviar as cv
 import caviar.models
-from caviar.execution import Threads
+from caviar.execution.threads import Threads
 
 __all__ = ["MECHANISMS", "broken_off"]
 

@@ -10,7 +10,7 @@ import pytest
 
 import caviar as cv
 from caviar.engine.rows import sequences
-from caviar.execution import Threads
+from caviar.execution.threads import Threads
 
 pytestmark = pytest.mark.first_guess
 

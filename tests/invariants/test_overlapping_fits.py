@@ -10,7 +10,7 @@ import scipy.linalg.blas  # noqa: F401 (its library is to be found)
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 import caviar as cv
-from caviar.execution import Threads
+from caviar.execution.threads import Threads
 from caviar.numerics import blas
 from caviar.numerics.blas import one_blas_thread
 

@@ -17,7 +17,7 @@ from caviar.engine.design.keys import ColumnKey
 from caviar.engine.rows import e_step as row_pass
 from caviar.engine.rows import sequences
 from caviar.engine.starts.factors.prior import prior_draw, prior_start
-from caviar.execution import Threads
+from caviar.execution.threads import Threads
 
 pytestmark = pytest.mark.first_guess
 

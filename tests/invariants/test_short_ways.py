@@ -13,7 +13,7 @@ from caviar.engine.design.keys import ColumnKey
 from caviar.engine.rows import subsample
 from caviar.engine.rows.row_map import RowMap
 from caviar.engine.starts.factors.swept import _as_before, _order_of_sweep
-from caviar.execution import Threads
+from caviar.execution.threads import Threads
 from caviar.fitting.model import assembled
 from caviar.lazy.moments import moments
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
-import caviar.engine.response.passes.sequences as sequences
+import caviar.engine.response.passes.blocks as sequences
 import caviar.engine.rows.sequences as of_rows
 import caviar.engine.rows.terms.block_response as blocks
 from caviar.engine.response.cost import is_cheap

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 import caviar as cv
 from caviar.engine.binding import coordinates
 from caviar.engine.response.quantities import Response
-from caviar.execution import Threads
+from caviar.execution.threads import Threads
 from caviar.posterior.posterior import Posterior
 
 OBS = cv.Plate("obs")

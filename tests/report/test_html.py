@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar.report.html import gather, page_of
+from caviar.report.html.page import gather, page_of
 from caviar.report.html.quality import quality_of
 
 X = cv.datasets.load_faithful().values

@@ -9,9 +9,9 @@ import pytest
 from invariants.registry import CASES
 
 import caviar as cv
-from caviar.report.html import gather, page_of, write_and_gather
-from caviar.report.html.stated import MixedModelSubject, StatedSubject
+from caviar.report.html.page import gather, page_of, write_and_gather
 from caviar.report.html.stated.statement import statement_of
+from caviar.report.html.stated.subject import MixedModelSubject, StatedSubject
 
 OBS = cv.Plate("obs")
 HOSTILE = "<script>alert(1)</script>"

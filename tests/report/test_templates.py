@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 import caviar as cv
-from caviar.report.html import gather
 from caviar.report.html.known import SequencesSubject, TopicsSubject
-from caviar.report.html.mixture import MixtureSubject
+from caviar.report.html.mixture.subject import MixtureSubject
+from caviar.report.html.page import gather
 from caviar.report.html.section import rendered
-from caviar.report.html.stated import MixedMixtureSubject, MixedModelSubject, StatedSubject
+from caviar.report.html.stated.subject import MixedMixtureSubject, MixedModelSubject, StatedSubject
 
 TEMPLATES = {
     path.name: path.read_text(encoding="utf-8")

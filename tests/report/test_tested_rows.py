@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar.report.html import gather, page_of
+from caviar.report.html.page import gather, page_of
 from caviar.report.html.seen import Seen, n_folds_tried
 
 OBS = cv.Plate("obs")

@@ -11,7 +11,7 @@ from caviar.engine.rows.subsample import sample_of
 from caviar.engine.starts.candidates import basis_of
 from caviar.engine.starts.guesses.partitioned import in_fewer_clusters
 from caviar.engine.starts.regroup import regrouping_of
-from caviar.execution import Threads
+from caviar.execution.threads import Threads
 from caviar.fitting.rows import rows_of
 
 

@@ -18,7 +18,7 @@ from caviar.engine.rows.truncated.block import Block
 from caviar.engine.rows.truncated.supports import Supports
 from caviar.engine.rows.truncated.truncated_rows import TruncatedRows
 from caviar.engine.starts.from_user import given_start
-from caviar.execution import Threads
+from caviar.execution.threads import Threads
 from caviar.fitting.rows import bound_of, rows_of
 
 

@@ -26,14 +26,11 @@ def wanted_arrays(posterior: cv.Posterior) -> dict[str, bool]:
     known = {
         node.name: False
         for node in posterior.model.nodes
-        if isinstance(node, cv.Data) and not any(_is_within(plate, node.name) for plate in node.plates)
+        # not those that only say where each repetition of a nested plate belongs
+        if isinstance(node, cv.Data)
+        and node.name not in [plate.within.name for plate in node.plates if plate.within is not None]
     }
     return {**observed, **known}
-
-
-def _is_within(plate: cv.Plate, name: str) -> bool:
-    """Whether an array of this name only says where each repetition of a nested plate belongs."""
-    return plate.within is not None and plate.within.name == name
 
 
 def columns_of(posterior: cv.Posterior) -> dict[str, list[str]]:

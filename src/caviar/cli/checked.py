@@ -179,7 +179,8 @@ def rows_of_arrays(
         for name, axis in axes.items()
     ]
     complete, total = complete_of(marks), len(marks[0])
-    if _is_chain(posterior):
+    if any(variable.summed for variable in posterior.model.variables.values()):
+        # rows follow each other, so that those between two others cannot be left out
         chosen = max(stretches_of(complete, np.array([total]), total, seed), key=len)[:n_rows]
     else:
         chosen = some_of(complete, n_rows, seed)
@@ -197,8 +198,3 @@ def _rows_axis(posterior: cv.Posterior, node: Any) -> int | None:
     if plate is None or plate.size is not None or inner or plate not in node.plates:
         return None
     return node.plates.index(plate)
-
-
-def _is_chain(posterior: cv.Posterior) -> bool:
-    """Whether rows follow each other, so that those between two others cannot be left out."""
-    return any(variable.summed for variable in posterior.model.variables.values())

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
-from . import model_options as m
 from . import options as o
 from .files import require_writable
 from .kinds import KINDS, Covariance, ModelName, given_of
 from .non_numeric import NonNumeric
+from .options import option
 
 
 @dataclass(frozen=True)
@@ -23,21 +23,57 @@ class CompareOptions:
     columns: o.Columns = None
     sql: o.Query = None
     non_numeric: o.OtherColumns = NonNumeric.ERROR
-    model: o.Models = None
-    components: o.Numbers = "1-6"
-    covariance: o.CovarianceList = None
-    held_out: o.HeldOut = None
-    restarts: o.RestartsEach = 3
-    seed: o.FixedSeed = 0
-    output: o.SaveBest = None
+    model: Annotated[
+        list[Path] | None,
+        option(
+            metavar="FILE",
+            help="A saved model to compare instead of new fits; repeat it for several models. Or topics: "
+            "fit topic models.",
+        ),
+    ] = None
+    components: Annotated[
+        str,
+        option(
+            "--components",
+            "-k",
+            metavar="LIST",
+            help="Numbers of components: 1-8, or 2,4,auto.",
+            default="1-6",
+        ),
+    ] = "1-6"
+    covariance: Annotated[
+        str | None,
+        option(metavar="LIST", help="Covariances: full, tied, diag, spherical, unit.", default="full"),
+    ] = None
+    held_out: Annotated[
+        float | None,
+        option(
+            metavar="SHARE",
+            help="Share of rows to hold out and evaluate the fits on, such as 0.25.",
+            default="none",
+        ),
+    ] = None
+    restarts: Annotated[
+        int,
+        option(
+            metavar="R", min=1, help="Number of starts of each fit; the best result is kept.", default="3"
+        ),
+    ] = 3
+    seed: Annotated[
+        int, option(metavar="S", min=0, help="Random seed; the same seed gives the same result.", default="0")
+    ] = 0
+    output: Annotated[
+        Path | None,
+        option("--output", "-o", metavar="FILE", help="File for the best new fit, such as best.caviar."),
+    ] = None
     as_json: o.AsJson = False
     quiet: o.Quiet = False
-    text: m.TextColumn = None
-    encoding: m.Encoding = None
-    stop_words: m.StopWords = None
-    min_documents: m.MinDocuments = None
-    max_words: m.MaxWords = None
-    vocabulary: m.VocabularyFile = None
+    text: o.TextColumn = None
+    encoding: o.Encoding = None
+    stop_words: o.StopWords = None
+    min_documents: o.MinDocuments = None
+    max_words: o.MaxWords = None
+    vocabulary: o.VocabularyFile = None
 
     @property
     def has_topics(self) -> bool:

@@ -86,7 +86,7 @@ def _of_fits(request: CompareOptions, data: str | None) -> list[dict[str, Any]]:
     with other_choice_told(request.non_numeric, others="categorical, one-hot, or drop"):
         table = rows_of_table(data, numeric.sql, numeric.columns, needs_all=True, categories=places)
     complain_of_indicators(numeric, request.covariances)
-    with gathered_warnings(), watching(standard_error(), "ELBO", quiet=request.quiet) as callback:
+    with watching("ELBO", quiet=request.quiet) as callback:
         found = cv.compare_mixtures(
             table.named(places),
             request.numbers,

@@ -16,10 +16,10 @@ import caviar as cv
 from .fit_options import FitOptions
 from .kinds import Kind, ModelName
 from .non_numeric import NonNumeric
-from .progress import resumptions_told, watching
+from .progress import watching
 from .results import print_document
 from .saved import Saved
-from .speaking import FAILURE, complain, counted, gathered_warnings, say, standard_error, standard_output
+from .speaking import FAILURE, complain, counted, say, standard_output
 from .tables import source_name
 
 
@@ -39,17 +39,8 @@ def fitted(
     if searching:
         arguments = {**arguments, **kind.automatic}
     estimator = kind.build(**arguments)
-    with (
-        resumptions_told(quiet=quiet),
-        gathered_warnings(),
-        watching(
-            standard_error(),
-            estimator._objective_in_words,
-            quiet=quiet,
-            tol=arguments.get("tol", 1e-6),
-            searching=searching,
-        ) as callback,
-    ):
+    objective, tol = estimator._objective_in_words, arguments.get("tol", 1e-6)
+    with watching(objective, quiet=quiet, tol=tol, searching=searching) as callback:
         return estimator.set_params(verbose=callback).fit(X, **more)
 
 

@@ -12,13 +12,12 @@ from typing import Annotated, Any, TypeVar, cast, get_type_hints
 
 import typer
 
-from .kinds import ModelName, Uncertainty
 from .non_numeric import NonNumeric
 from .speaking import errors_in_words
 
 _Given = TypeVar("_Given")
-_FIT = "How to fit"
-"""Heading of the help text of ``caviar fit``."""
+TOPICS = "Topics"
+"""Heading of the help text."""
 
 
 def taught(app: typer.Typer, *lines: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -96,28 +95,12 @@ def beginning_with(*words: str) -> Callable[[str], list[str]]:
     return begun
 
 
-def _probability(value: float | None) -> float | None:
-    """Refuse what is no probability of an interval."""
-    if value is not None and not 0 < value < 1:
-        raise typer.BadParameter(f"it must lie between 0 and 1; got {value:g}")
-    return value
-
-
 Data = Annotated[
     str | None,
     typer.Argument(
         metavar="DATA",
         help="CSV or Parquet file, folder of Parquet files, pattern such as '2024-*.csv', or - for standard input; "
         "optional with --sql.",
-        show_default=False,
-    ),
-]
-FitData = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="DATA",
-        help="CSV or Parquet file, folder of Parquet files, pattern such as '2024-*.csv', or - for standard input; "
-        "optional with --sql. For topics also a folder of text files, or a SciPy .npz file of counts.",
         show_default=False,
     ),
 ]
@@ -155,165 +138,54 @@ Columns = Annotated[
         default="all",
     ),
 ]
-Kept = Annotated[
+TextColumn = Annotated[
     str | None,
     option(
-        "--keep",
-        metavar="A,B",
-        help="Columns of DATA to write before the predictions, such as one that names the rows.",
-        default="none",
+        metavar="COLUMN",
+        help="Column with the documents, one text in each row.",
+        default="none; the table has a column of counts for each word",
+        panel=TOPICS,
     ),
 ]
-Mixture = Annotated[
+Encoding = Annotated[
+    str | None,
+    option(metavar="NAME", help="Encoding of text files.", default="utf-8", panel=TOPICS),
+]
+StopWords = Annotated[
     str | None,
     option(
-        metavar="NAME",
-        help="Mixtures of Gaussians: bayesian, em (maximum likelihood) or known-variance. Other models: hmm (hidden "
-        "Markov), topics, mixed (regression with group effects), or FILE.py:FUNCTION, a Python function that "
-        "returns a model (its code is run).",
-        default="bayesian; mixed with --formula",
-        autocompletion=beginning_with(*(name.value for name in ModelName)),
+        metavar="WHICH",
+        help="Words to leave out: english, none, or a file with one word in each line.",
+        default="english",
+        panel=TOPICS,
     ),
 ]
-Components = Annotated[
-    str | None,
-    option(
-        "--components",
-        "-k",
-        metavar="N",
-        help="Number of components, states or topics, or auto.",
-        default="2; 10 topics",
-    ),
-]
-Numbers = Annotated[
-    str,
-    option(
-        "--components", "-k", metavar="LIST", help="Numbers of components: 1-8, or 2,4,auto.", default="1-6"
-    ),
-]
-CovarianceList = Annotated[
-    str | None, option(metavar="LIST", help="Covariances: full, tied, diag, spherical, unit.", default="full")
-]
-StepsAhead = Annotated[
-    int | None,
-    option(
-        "--ahead",
-        metavar="N",
-        min=1,
-        help="Hidden Markov models: forecast this many steps after each sequence.",
-    ),
-]
-Interval = Annotated[
-    float | None,
-    option(
-        "--interval",
-        metavar="P",
-        callback=_probability,
-        help="Probability of the intervals of predicted numbers, between 0 and 1.",
-        default="0.95",
-    ),
-]
-Draws = Annotated[
-    int | None,
-    option(
-        "--draws",
-        metavar="S",
-        min=100,
-        help="Draws that compare the fit with the exact posterior, for all but mixtures of Gaussians.",
-        default="1000, fewer for many rows",
-    ),
-]
-Restarts = Annotated[
-    int,
-    option(metavar="R", min=1, help="Number of starts; the best result is kept.", default="1", panel=_FIT),
-]
-RestartsEach = Annotated[
-    int,
-    option(metavar="R", min=1, help="Number of starts of each fit; the best result is kept.", default="3"),
-]
-MaxIter = Annotated[
-    int,
-    option(
-        metavar="N",
-        min=0,
-        help="Largest number of iterations for each start, without the passes that find it.",
-        default="500",
-        panel=_FIT,
-    ),
-]
-Tolerance = Annotated[
-    float | None,
-    option(
-        metavar="T",
-        min=0,
-        help="Stop when an iteration changes the ELBO by less than this, in nats per row (topics: per document).",
-        default="1e-6; topics 0.01; mixed 1e-8",
-        panel=_FIT,
-    ),
-]
-FitSeed = Annotated[
-    int | None,
-    option(
-        metavar="S",
-        min=0,
-        help="Random seed; the same seed gives the same result.",
-        default="a new one; 0 with --checkpoint",
-        panel=_FIT,
-    ),
-]
-FixedSeed = Annotated[
-    int, option(metavar="S", min=0, help="Random seed; the same seed gives the same result.", default="0")
-]
-Threads = Annotated[
+MinDocuments = Annotated[
     int | None,
     option(
         metavar="N",
         min=1,
-        help="Number of threads; the result does not depend on it.",
-        default="one for each core",
-        panel=_FIT,
+        help="Leave out words that occur in fewer documents than this.",
+        default="2; 1 below 20 documents",
+        panel=TOPICS,
     ),
 ]
-HeldOut = Annotated[
-    float | None,
+MaxWords = Annotated[
+    int | None,
     option(
-        metavar="SHARE",
-        help="Share of rows to hold out and evaluate the fits on, such as 0.25.",
-        default="none",
+        metavar="N",
+        min=1,
+        help="Largest number of words; the most frequent are kept.",
+        default="all",
+        panel=TOPICS,
     ),
 ]
-Models = Annotated[
-    list[Path] | None,
-    option(
-        metavar="FILE",
-        help="A saved model to compare instead of new fits; repeat it for several models. Or topics: fit topic models.",
-    ),
-]
-UncertaintyKind = Annotated[
-    Uncertainty,
-    option(
-        "--uncertainty",
-        metavar="KIND",
-        help="How to find standard deviations and intervals: integrated, second-order, linear-response, mean-field, or "
-        "auto, which is the first of these that costs little.",
-        default="auto",
-        panel=_FIT,
-    ),
-]
-SaveModel = Annotated[
-    Path | None, option("--output", "-o", metavar="FILE", help="File for the model, such as m.caviar.")
-]
-SaveBest = Annotated[
-    Path | None,
-    option("--output", "-o", metavar="FILE", help="File for the best new fit, such as best.caviar."),
-]
-Picture = Annotated[Path | None, option(metavar="FILE", help="File for a plot of the fit, such as m.png.")]
-Checkpoint = Annotated[
+VocabularyFile = Annotated[
     Path | None,
     option(
         metavar="FILE",
-        help="File that keeps the state of the fit; after an interruption the same command continues from it.",
-        panel=_FIT,
+        help="File with the words to count, one in each line; for a .npz file, the words of its columns.",
+        panel=TOPICS,
     ),
 ]
 

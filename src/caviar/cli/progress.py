@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.text import Text
 
 from .remaining import TimeLeft, time_in_words
-from .speaking import counted, say, standard_error
+from .speaking import counted, gathered_warnings, say, standard_error
 
 _TOLD = frozenset(digit * 10**power for power in range(7) for digit in (1, 2, 5))
 """Iterations, and restarts, of which there is a plain line."""
@@ -23,14 +23,14 @@ _TOLD = frozenset(digit * 10**power for power in range(7) for digit in (1, 2, 5)
 
 @contextmanager
 def watching(
-    console: Console, objective: str, *, quiet: bool, tol: float = 1e-6, searching: bool = False
+    objective: str, *, quiet: bool, tol: float = 1e-6, searching: bool = False
 ) -> Iterator[Callable[[Any], None] | bool]:
-    """Yield what the fit is to call with its progress after each iteration.
+    """Yield what the fit is to call with its progress after each iteration; its warnings are printed, too.
+
+    That it goes on from a checkpoint is told.
 
     Parameters
     ----------
-    console
-        Where the progress is shown.
     objective
         What the fit raises: ELBO, log-likelihood.
     quiet
@@ -40,20 +40,22 @@ def watching(
     searching
         Whether the fit is a search for the number of components, of many short fits.
     """
-    if quiet:
-        yield False
-    elif console.is_terminal:
-        line = _LiveLine(objective, tol)
-        with Live(console=console, get_renderable=line.render, refresh_per_second=8, transient=True):
-            yield line
-    else:
-        lines = _SearchLines(console, objective) if searching else _PlainLines(console, objective, tol)
-        yield lines
-        lines.finish()
+    console = standard_error()
+    with _resumptions_told(quiet=quiet), gathered_warnings():
+        if quiet:
+            yield False
+        elif console.is_terminal:
+            line = _LiveLine(objective, tol)
+            with Live(console=console, get_renderable=line.render, refresh_per_second=8, transient=True):
+                yield line
+        else:
+            lines = _SearchLines(console, objective) if searching else _PlainLines(console, objective, tol)
+            yield lines
+            lines.finish()
 
 
 @contextmanager
-def resumptions_told(*, quiet: bool) -> Iterator[None]:
+def _resumptions_told(*, quiet: bool) -> Iterator[None]:
     """Print, on standard error, where a fit goes on from a checkpoint."""
     log = logging.getLogger("caviar.checkpoint")
     handler, level = _Spoken(), log.level

@@ -14,6 +14,13 @@ from .options import option
 STANDARD_OUTPUT = Path("-")
 
 
+def _probability(value: float | None) -> float | None:
+    """Refuse what is no probability of an interval."""
+    if value is not None and not 0 < value < 1:
+        raise typer.BadParameter(f"it must lie between 0 and 1; got {value:g}")
+    return value
+
+
 @dataclass(frozen=True)
 class ReportOptions:
     """What the user of ``caviar report`` said. Each field is an option of its name."""
@@ -27,7 +34,16 @@ class ReportOptions:
             "--output", "-o", metavar="FILE", help="Report to write.", default="MODEL.html, beside the model"
         ),
     ] = None
-    draws: o.Draws = None
+    draws: Annotated[
+        int | None,
+        option(
+            "--draws",
+            metavar="S",
+            min=100,
+            help="Draws that compare the fit with the exact posterior, for all but mixtures of Gaussians.",
+            default="1000, fewer for many rows",
+        ),
+    ] = None
     as_json: o.AsJson = False
     quiet: o.Quiet = False
 
@@ -48,9 +64,34 @@ class PredictOptions:
     ]
     data: o.Data = None
     sql: o.Query = None
-    keep: o.Kept = None
-    ahead: o.StepsAhead = None
-    interval: o.Interval = None
+    keep: Annotated[
+        str | None,
+        option(
+            "--keep",
+            metavar="A,B",
+            help="Columns of DATA to write before the predictions, such as one that names the rows.",
+            default="none",
+        ),
+    ] = None
+    ahead: Annotated[
+        int | None,
+        option(
+            "--ahead",
+            metavar="N",
+            min=1,
+            help="Hidden Markov models: forecast this many steps after each sequence.",
+        ),
+    ] = None
+    interval: Annotated[
+        float | None,
+        option(
+            "--interval",
+            metavar="P",
+            callback=_probability,
+            help="Probability of the intervals of predicted numbers, between 0 and 1.",
+            default="0.95",
+        ),
+    ] = None
     as_json: o.AsJson = False
     quiet: o.Quiet = False
 

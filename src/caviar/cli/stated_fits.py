@@ -18,8 +18,8 @@ from .files import require_writable
 from .fit_options import FitOptions
 from .fits import deliver, origin_of, pictures
 from .non_numeric import NonNumeric
-from .progress import resumptions_told, watching
-from .speaking import complain, gathered_warnings, standard_error
+from .progress import watching
+from .speaking import complain
 from .stated import PosteriorOfFile
 from .tables import input_file
 
@@ -98,11 +98,7 @@ def _data(request: FitOptions, file: str | None) -> Any:
 def _fitted(request: FitOptions, model: cv.Model, data: Any) -> cv.Posterior:
     given = request.arguments
     tol = 1e-6 if given["tol"] is None else given["tol"]
-    with (
-        resumptions_told(quiet=request.quiet),
-        gathered_warnings(),
-        watching(standard_error(), "ELBO", quiet=request.quiet, tol=tol) as callback,
-    ):
+    with watching("ELBO", quiet=request.quiet, tol=tol) as callback:
         return model.fit(
             data,
             seed=np.random.default_rng(given["random_state"]),

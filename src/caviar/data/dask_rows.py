@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -138,7 +138,7 @@ class _Collection:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _collection, (self.value, self.is_array)
+        return partial(_Collection, is_array=self.is_array), (self.value,)
 
     @cached_property
     def owner(self) -> Any:
@@ -191,10 +191,6 @@ class _Collection:
             # other names of the same
             held = [graph[task.target] if hasattr(task, "target") else task for task in held]
         return list(map(_own, held))
-
-
-def _collection(value: Any, is_array: bool) -> _Collection:
-    return _Collection(value, is_array=is_array)
 
 
 def _own(task: Any) -> Any:

@@ -54,22 +54,19 @@ def component_prior(
     form: Form,
     scale: DataScale,
     n_components: int,
-    *,
-    mean: Any,
-    mean_precision: Any,
-    df: Any,
-    covariance: Any,
+    settings: Any,
 ) -> ComponentPrior:
-    """Return the prior: what was given, and the rest from the data.
+    """Return the prior: what an estimator was given, and the rest from the data.
 
     Raises
     ------
     ParameterError
         If what was given is impossible.
     """
-    size = len(scale.mean)
+    size, mean, df = len(scale.mean), settings.mean_prior, settings.degrees_of_freedom_prior
+    covariance = settings.covariance_prior
     prior_mean = scale.mean if mean is None else as_means("mean_prior", mean, n_components, size)
-    kappa = _mean_precision_prior(form, scale, n_components, mean_precision)
+    kappa = _mean_precision_prior(form, scale, n_components, settings.mean_precision_prior)
     if structure.is_known:
         covariance = None if is_learnt(covariance) else covariance
         for name, given in (("degrees_of_freedom_prior", df), ("covariance_prior", covariance)):

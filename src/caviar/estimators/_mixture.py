@@ -16,8 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _errors as errors
 from .._typing import AnyArray, Array
 from ..data.frames import refuse_other_rows
-from ..data.lost_digits import refuse_lost_digits
-from ..data.rows import on_host
 from ..densities import MixtureDensity
 from ..engine.ascent.status import Status
 from ..fitting.model import Model
@@ -26,15 +24,14 @@ from ..names import with_columns
 from ..numerics.arguments import require_whole
 from ..numerics.cached import cached_property
 from ..posterior.posterior import Posterior
-from ..posterior.uncertainty.pending import ASKED
 from ._arguments import as_generator
 from ._checkpointing import Checkpointing, NextFit
 from ._components import Component
 from ._declared import estimator
 from ._fitted import Fitted, keep
-from ._given_tables import quiet, require_table, validated, words_told
-from ._lazy_rows import checked_rows, checked_weights, filled, lazy_rows, mean_of_rows, row_blocks
-from ._saveable import UNFINISHED, Saveable
+from ._lazy_rows import checked_weights, filled, mean_of_rows, row_blocks
+from ._numbers import numbers_as_given
+from ._saveable import Saveable
 from ._uncertainty import known_sds, weight_sds
 
 REMEDY = (
@@ -126,7 +123,6 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     swaps: bool | str = "auto"
 
     weights_: ClassVar[Any] = Fitted(REMEDY)
-    elbo_: ClassVar[Any] = Fitted()
     lower_bound_: ClassVar[Any] = Fitted()
     elbo_trace_: ClassVar[Any] = Fitted()
 
@@ -162,17 +158,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """Return rows of finite numbers, or NaN where an entry is missing, (N, D): an array, or lazy as they came."""
         if self._takes_as_it_is(X, reset=reset):
             return X
-        require_table(X)
-        X = on_host(X)
-        if reset:
-            refuse_lost_digits(X, "X")
-        rows = lazy_rows(X)
-        if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
-            return checked_rows(self, X, rows, reset=reset)  # type: ignore[return-value]
-        with np.errstate(invalid="ignore"), words_told(X):
-            found = validated(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
-            # a table of Polars with a column of texts comes as objects
-            return quiet(found.astype(np.float64) if found.dtype.kind in "OU" else found)
+        return numbers_as_given(self, X, reset=reset)
 
     def _takes_as_it_is(self, X: Any, *, reset: bool) -> bool:
         """Whether rows are an array of a few finite numbers or NaN, of which scikit-learn would change nothing."""
@@ -231,16 +217,10 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             data = self._data(rows)
             posterior = self._best(statement, data, rows.weights, generator, next_fit)
         self._settle(posterior, data, rows.weights)
-        if posterior.status in UNFINISHED and self.max_iter:
-            self._tell_end(posterior, stacklevel=4)
+        self._tell_end(posterior, stacklevel=4)
         self._keep(posterior)
         self._generator = generator.spawn(1)[0]
         return self
-
-    def _settle(self, posterior: Posterior, data: Mapping[str, Any], sample_weight: Any) -> None:
-        """Compute linear response, or what is to second order, if it was asked for."""
-        if self.uncertainty in ASKED:
-            posterior._show(ASKED[self.uncertainty](data, sample_weight, self._place))
 
     def _refuse_too_many(self, rows: RowsToFit) -> None:
         """Refuse so many components that they would fill the memory, whatever the rows say."""
@@ -347,13 +327,11 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
 
     def _keep(self, posterior: Posterior) -> None:
         """Set the attributes of a fit."""
+        super()._keep(posterior)
         offset = self._objective_offset()
         elbo = posterior.elbo - offset
-        keep(self, posterior_=posterior, elbo_=elbo, lower_bound_=elbo)
+        keep(self, elbo_=elbo, lower_bound_=elbo, elbo_trace_=posterior.elbo_trace - offset)
         self._name_columns(posterior)
-        keep(self, elbo_trace_=posterior.elbo_trace - offset)
-        self.converged_ = posterior.converged
-        self.n_iter_ = posterior.n_iter
         self.__dict__.pop("_predictive", None)
         self._density = self._read(posterior)
 
@@ -517,8 +495,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """
         check_is_fitted(self)
         require_whole("n_samples", n_samples, 1)
-        generator = self._generator if random_state is None else as_generator(random_state)
-        return self._predictive.sample(n_samples, generator)
+        return self._predictive.sample(n_samples, self._generator_of(random_state))
 
 
 def _counted(weights: Array) -> tuple[int, float]:

@@ -36,17 +36,23 @@ def rows_of_numbers(estimator: Any, X: Any, *, reset: bool) -> AnyArray:
     ValueError
         If they are no such rows.
     """
-    require_table(X, _STACKED)
+    found = numbers_as_given(estimator, X, reset=reset, hint=_STACKED)
+    return np.asarray(whole(found, "a sequence"), dtype=np.float64)
+
+
+def numbers_as_given(estimator: Any, X: Any, *, reset: bool, hint: str = "") -> Any:
+    """Return rows as :func:`rows_of_numbers` does, an array in its own precision, or lazy as they came."""
+    require_table(X, hint)
     X = on_host(X)
     if reset:
         refuse_lost_digits(X, "X")
     rows = lazy_rows(X)
     if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
-        return np.asarray(
-            whole(checked_rows(estimator, X, rows, reset=reset), "a sequence"), dtype=np.float64
-        )
+        return checked_rows(estimator, X, rows, reset=reset)
     with np.errstate(invalid="ignore"), words_told(X):
-        return quiet(validated(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"))
+        found = validated(estimator, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
+        # a table of Polars with a column of texts comes as objects
+        return quiet(found.astype(np.float64) if found.dtype.kind in "OU" else found)
 
 
 def refuse_negative_counts(counts: csr_array) -> None:

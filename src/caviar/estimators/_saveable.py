@@ -17,10 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 from .._errors import ConvergenceWarning, ParameterError
 from ..engine.ascent.status import Status
 from ..fitting.loading import posterior_of_document
-from ..posterior.documents import document_of_posterior
+from ..posterior.documents.posteriors import document_of_posterior
 from ..posterior.posterior import Posterior
 from ..posterior.summary import Summary
+from ..posterior.uncertainty.pending import ASKED
 from ..storage import write_saved
+from ._arguments import as_generator
 from ._fit_arguments import FitArguments
 from ._fitted import Fitted, keep
 
@@ -40,10 +42,6 @@ _PART = re.compile(r"\b\w+\.(?:mean|precision)\b")
 """Part of a joint factor, in a sentence."""
 
 _ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*_")
-
-
-UNFINISHED = (Status.MAX_ITER, Status.INTERRUPTED)
-"""How a fit ends that did not converge."""
 
 
 class PlainForm(NamedTuple):
@@ -75,6 +73,7 @@ class Saveable(FitArguments):
     """The objective that its fit raises."""
 
     posterior_: ClassVar[Any] = Fitted()
+    elbo_: ClassVar[Any] = Fitted()
 
     _plain_forms: ClassVar[Mapping[str, PlainForm]] = {}
     """Attribute of a fit -> how it is saved; all others are saved as they are."""
@@ -83,9 +82,15 @@ class Saveable(FitArguments):
         """Whether a fit ended: one that was refused half-way leaves an estimator that is not fitted."""
         return hasattr(self, "posterior_")
 
-    @abstractmethod
     def _keep(self, posterior: Posterior) -> None:
         """Set the attributes of a fit."""
+        keep(self, posterior_=posterior, elbo_=posterior.elbo)
+        self.converged_, self.n_iter_ = posterior.converged, posterior.n_iter
+
+    def _settle(self, posterior: Posterior, data: Mapping[str, Any], sample_weight: Any) -> None:
+        """Compute linear response, or what is to second order, if it was asked for."""
+        if self.uncertainty in ASKED:
+            posterior._show(ASKED[self.uncertainty](data, sample_weight, self._place))
 
     def _explanation(self, posterior: Posterior) -> str:
         """Return why a fit ended where it did, in words."""
@@ -93,8 +98,13 @@ class Saveable(FitArguments):
 
     def _tell_end(self, posterior: Posterior, stacklevel: int = 3) -> None:
         """Warn of a fit that ended before it converged."""
-        message = f"{type(self).__name__}: {self._explanation(posterior)}"
-        warnings.warn(message, UnsettledWarning, stacklevel=stacklevel)
+        if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and self.max_iter:
+            message = f"{type(self).__name__}: {self._explanation(posterior)}"
+            warnings.warn(message, UnsettledWarning, stacklevel=stacklevel)
+
+    def _generator_of(self, random_state: Any) -> np.random.Generator:
+        """Return the generator of a seed, or the one that the fit left."""
+        return self._generator if random_state is None else as_generator(random_state)
 
     @abstractmethod
     def _as_data(self, X: Any) -> dict[str, Any]:

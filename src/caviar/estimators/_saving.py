@@ -20,7 +20,7 @@ from .hidden_markov_model import HiddenMarkovModel
 from .known_variance_mixture import KnownVarianceMixture
 from .latent_dirichlet_allocation import LatentDirichletAllocation
 from .mixed_mixture import MixedMixture
-from .mixed_models import MixedModel
+from .mixed_models.mixed_model import MixedModel
 
 _CLASSES: dict[str, type[Saveable]] = {
     kind.__name__: kind

@@ -17,8 +17,10 @@ from ..posterior.posterior import Posterior
 from ._checkpointing import NextFit
 from ._mixture import MixtureEstimator, Statement
 from ._saveable import PlainForm, Saveable
-from .automatic import Move, Problem, best_search
 from .automatic.arguments import is_auto
+from .automatic.best import best_search
+from .automatic.move import Move
+from .automatic.problem import Problem
 
 
 def _moves(values: Any) -> list[Move]:

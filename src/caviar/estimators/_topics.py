@@ -20,8 +20,7 @@ from ._arguments import as_broadcast, require_choice, require_number
 from ._checkpointing import NextFit
 from ._collapsed import COLLAPSED, learnt_of
 from ._transitions import KINDS
-from .automatic import Move
-from .automatic.move import Until
+from .automatic.move import Move, Until
 from .automatic.pace import Pace, watched
 from .automatic.topics import AFTER_INTERRUPTION, PATIENCE, TopicMoves, best_of_numbers
 

@@ -30,8 +30,8 @@ from ._scale_prior import LearntScale, is_learnt, learnt_scale
 from ._searched import SearchedMixture
 from ._structure import ComponentPrior, Components, Form
 from ._weights import KnownWeights, WeightPrior, weight_prior
-from .automatic import Problem
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component, start_of
+from .automatic.problem import Problem
 
 
 @estimator
@@ -311,16 +311,7 @@ class BayesianGaussianMixture(HasEvidence, SearchedMixture, GaussianEstimator):
         return self.mean_prior is None and self._is_joint and is_common
 
     def _component_prior(self, scale: DataScale, n_components: int) -> ComponentPrior:
-        return component_prior(
-            self._structure,
-            self._form,
-            scale,
-            n_components,
-            mean=self.mean_prior,
-            mean_precision=self.mean_precision_prior,
-            df=self.degrees_of_freedom_prior,
-            covariance=self.covariance_prior,
-        )
+        return component_prior(self._structure, self._form, scale, n_components, self)
 
     def _refuse_one_per_component(self, scale: DataScale) -> None:
         """Refuse priors that are given for each component, where there is no telling how many there will be."""

@@ -19,8 +19,7 @@ from ..language import Categorical, Data, Dirichlet, MarkovChain, Plate
 from ..names import with_columns
 from ..numerics.arguments import require_whole
 from ..posterior.posterior import Posterior
-from ..posterior.prediction import Prediction
-from ..posterior.uncertainty.pending import ASKED
+from ..posterior.prediction.prediction import Prediction
 from ._arguments import as_generator, require_choice
 from ._checkpointing import Checkpointing, NextFit
 from ._components import Component, Estimate
@@ -29,7 +28,7 @@ from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
 from ._labels import known_labels
 from ._lazy_rows import mean_of_rows
-from ._saveable import UNFINISHED, PlainForm
+from ._saveable import PlainForm
 from ._searched import Searched
 from ._sequences import (
     checked_lengths,
@@ -41,8 +40,9 @@ from ._sequences import (
     weights_of_rows,
 )
 from ._transitions import StepsPrior, largest_first, stationary, steps_prior
-from .automatic import SequenceProblem, best_search
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component
+from .automatic.best import best_search
+from .automatic.sequences import SequenceProblem
 from .emissions import EMISSIONS, Emission
 
 _REMEDY = "Fit again"
@@ -208,7 +208,6 @@ class HiddenMarkovModel(HasEvidence, Searched):
     emission_probabilities_: ClassVar[Any] = Fitted(_REMEDY)
     categories_: ClassVar[Any] = Fitted("Fit again: categories= says what they are")
     rates_: ClassVar[Any] = Fitted(_REMEDY)
-    elbo_: ClassVar[Any] = Fitted()
     lower_bound_: ClassVar[Any] = Fitted()
     elbo_trace_: ClassVar[Any] = Fitted()
     n_components_: ClassVar[Any] = Fitted()
@@ -275,10 +274,8 @@ class HiddenMarkovModel(HasEvidence, Searched):
                 posterior = self._searched(rows, lengths, weights, generator, next_fit)
             else:
                 posterior = self._fitted(rows, data, weights, generator, next_fit)
-        if self.uncertainty in ASKED:
-            posterior._show(ASKED[self.uncertainty](data, weights, self._place))
-        if posterior.status in UNFINISHED and self.max_iter:
-            self._tell_end(posterior)
+        self._settle(posterior, data, weights)
+        self._tell_end(posterior)
         self._keep(posterior)
         shares = posterior.local(data)["s"].probabilities
         keep(self, occupancy_=np.average(shares, axis=0, weights=weights))
@@ -417,14 +414,13 @@ class HiddenMarkovModel(HasEvidence, Searched):
         self._emission.check(self)
 
     def _keep(self, posterior: Posterior) -> None:
-        keep(self, posterior_=posterior, elbo_=posterior.elbo, lower_bound_=posterior.elbo)
-        keep(self, elbo_trace_=posterior.elbo_trace)
+        super()._keep(posterior)
+        keep(self, lower_bound_=posterior.elbo, elbo_trace_=posterior.elbo_trace)
         if hasattr(self, "feature_names_in_"):
             # for its summary and plots
             posterior.data_summary = with_columns(posterior.data_summary, "x", self.feature_names_in_)
         if hasattr(self, "categories_"):
             posterior.data_summary = with_columns(posterior.data_summary, "x", self.categories_, "categories")
-        self.converged_, self.n_iter_ = posterior.converged, posterior.n_iter
         transition = posterior["transition"].mean
         keep(self, initial_=posterior["initial"].mean, transition_=transition, n_components_=len(transition))
         keep(self, stationary_=stationary(transition))
@@ -550,7 +546,7 @@ class HiddenMarkovModel(HasEvidence, Searched):
                 raise ParameterError(
                     f"first_state must be one of the states, 0 to {self.n_components_ - 1}; got {first_state}"
                 )
-        generator = self._generator if random_state is None else as_generator(random_state)
+        generator = self._generator_of(random_state)
         u, path = generator.random(n_samples), np.empty(n_samples, dtype=np.intp)
         first, onward = np.cumsum(self.initial_)[:-1], np.cumsum(self.transition_, axis=1)[:, :-1]
         if first_state is not None:

@@ -46,7 +46,6 @@ from ._given_tables import require_table, validated
 from ._lazy_rows import checked_documents, checked_weights
 from ._numbers import refuse_negative_counts, refuse_texts
 from ._perplexity import PerplexityWatch, divided, perplexity_of
-from ._saveable import UNFINISHED
 from ._searched import Searched
 from ._topic_schedule import schedule_of
 from ._topics import TopicsPrior, divergence, is_process, moved, topics_prior
@@ -228,7 +227,6 @@ class LatentDirichletAllocation(
     doc_topic_prior_: ClassVar[Any] = Fitted(_REMEDY)
     topic_word_prior_: ClassVar[Any] = Fitted(_REMEDY)
     topic_weights_: ClassVar[Any] = Fitted("Fit with doc_topic_prior_type='dirichlet_process'")
-    elbo_: ClassVar[Any] = Fitted()
     elbo_trace_: ClassVar[Any] = Fitted()
 
     def __sklearn_tags__(self) -> Any:
@@ -287,8 +285,7 @@ class LatentDirichletAllocation(
         else:
             kept = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
             posterior = self._settled((counts, sample_weight, generator, schedule), kept)
-        is_to_settle = self.max_iter > 0 and schedule.settles and self.method != COLLAPSED
-        if posterior.status in UNFINISHED and is_to_settle:
+        if schedule.settles and self.method != COLLAPSED:
             self._tell_end(posterior)
         self._keep(posterior)
         if collapsed is not None and self.method == COLLAPSED:
@@ -575,14 +572,13 @@ class LatentDirichletAllocation(
         return not np.allclose(self.components_, prior, rtol=1e-12, atol=0)
 
     def _keep(self, posterior: Posterior) -> None:
+        super()._keep(posterior)
         self._name_words(posterior)
         if "weights" in posterior:
             keep(self, topic_weights_=posterior["weights"].mean)
         components = np.ascontiguousarray(posterior["topics"].concentration)
-        keep(self, posterior_=posterior, components_=components)
-        keep(self, elbo_=posterior.elbo, elbo_trace_=posterior.elbo_trace)
-        has_settled = posterior.status is Status.STOPPED and self.evaluate_every > 0
-        self.converged_, self.n_iter_ = posterior.converged or has_settled, posterior.n_iter
+        keep(self, components_=components, elbo_trace_=posterior.elbo_trace)
+        self.converged_ |= posterior.status is Status.STOPPED and self.evaluate_every > 0
 
     def _check_restored(self) -> None:
         # earlier versions did not count

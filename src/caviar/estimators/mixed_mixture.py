@@ -21,7 +21,7 @@ from ..lazy.rows import in_memory
 from ..models import mixed_mixture
 from ..numerics.arguments import require_whole
 from ..posterior.posterior import Posterior
-from ..posterior.prediction import Prediction
+from ..posterior.prediction.prediction import Prediction
 from ._arguments import as_broadcast, as_generator, require_number
 from ._checkpointing import NextFit
 from ._components import Component, estimates_of
@@ -52,8 +52,8 @@ from ._mixed_density import MixedDensity, above_a_whole_row
 from ._mixture import RowsToFit, Statement
 from ._saveable import PlainForm
 from ._searched import SearchedMixture
-from .automatic import ColumnsProblem
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component
+from .automatic.columns import ColumnsProblem
 
 _LEAVES = {"Normal": NUMBER, "Categorical": CATEGORY, "Poisson": COUNT}
 """Family of an observed variable -> kind of its column."""

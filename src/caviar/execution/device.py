@@ -83,7 +83,7 @@ class Device(Executor):
     Notes
     -----
     Supported models have dense data, and independent hidden Categoricals as local variables: mixtures of all kinds.
-    Results differ from those of :class:`~caviar.execution.Threads` by rounding.
+    Results differ from those of :class:`~caviar.execution.threads.Threads` by rounding.
 
     Examples
     --------

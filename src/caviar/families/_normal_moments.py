@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from caviar._typing import Array, Statistics
-from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._base import as_value
 from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.families._points_of_bounds import NoVariable
 from caviar.numerics.cached import cached_property
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NormalMoments(ExponentialFamily):
+class NormalMoments(NoVariable):
     r"""Means m and variances v of Normal predictors :math:`\eta`, no random variables.
 
     With :math:`G(m, v) = \langle f(\eta) \rangle` of a convex function f, natural parameters
@@ -117,31 +118,7 @@ class NormalMoments(ExponentialFamily):
         slope = self.mean * curvature - 0.5 * bend * spread
         return slope, curvature, self.mean * slope - 0.5 * second * curvature
 
-    def response_of_value(self, change: Statistics) -> tuple[Array, ...]:
-        """Return zeros: moments have no distribution."""
-        return (np.zeros(self.batch_shape),)
-
     @cached_property
     def log_partition(self) -> Array:
         """Minus weight times the expectation of f."""
         return -self.weight * self._expected[0]
-
-    def log_density(self, value: ArrayLike) -> Array:
-        """Return 0: moments add nothing to a log density."""
-        return np.zeros(np.broadcast_shapes(np.shape(value), self.batch_shape))
-
-    def entropy_about_base(self) -> Array:
-        """Return 0."""
-        return np.zeros(self.batch_shape)
-
-    def _divergence(self, other: Self) -> Array:
-        same = (self.mean == other.mean) & (self.variance == other.variance)
-        return np.where(same, 0.0, np.inf)
-
-    def mode(self) -> Array:
-        """Return the means."""
-        return self.mean + np.zeros(self.batch_shape)
-
-    def sample(self, size: Size = None, seed: Seed = None) -> Array:
-        """Return the means, repeated."""
-        return np.broadcast_to(self.mean, draw_shape(size, self.batch_shape)).copy()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import copyreg
+from abc import ABCMeta, abstractmethod
+from functools import cache, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +15,11 @@ from caviar.families._scalar_functions import Functions
 from caviar.numerics.cached import cached_property
 
 
-class OfFunctions(ExponentialFamily):
+class _Kind(ABCMeta):
+    """The metaclass of families that are distinguished by their functions, also when pickled."""
+
+
+class OfFunctions(ExponentialFamily, metaclass=_Kind):
     """Distributions with functions of a value among their statistics.
 
     Attributes
@@ -29,6 +35,16 @@ class OfFunctions(ExponentialFamily):
     """The statistics that are functions."""
     event_ndim: ClassVar[int] = 0
     """Axes of a value."""
+
+    _made_with: ClassVar[dict[str, Any]] = {}
+
+    @classmethod
+    @cache
+    def having(cls, **attributes: Any) -> type[Self]:
+        """Return the class with these attributes, functions and statistics among them; the same ones give the same."""
+        body = {"__module__": cls.__module__, "__doc__": cls.__doc__, "_made_with": attributes}
+        made: Any = _Kind(cls.__name__, (cls,), {**body, **attributes})
+        return made
 
     @classmethod
     def from_natural(cls, natural: Statistics) -> Self:
@@ -56,3 +72,11 @@ class OfFunctions(ExponentialFamily):
         event = tuple(range(-self.event_ndim, 0))
         inner = sum(((a - b) * mean).sum(axis=event) for a, b, mean in parts)
         return other.log_partition - self.log_partition + inner
+
+
+def _as_pickled(family: Any) -> Any:
+    made_with = family._made_with
+    return (partial(family.__mro__[1].having, **made_with), ()) if made_with else family.__name__
+
+
+copyreg.pickle(_Kind, _as_pickled)

@@ -64,6 +64,17 @@ class SparseVector(ExponentialFamily):
     def _checked(inclusion: Array) -> Array:
         """Return probabilities of inclusion, (..., D), and refuse impossible ones."""
 
+    @cached_property
+    def _log_odds(self) -> Array:
+        """Logarithms of the odds of inclusion, (..., D); of the probabilities, where one entry is included."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.inclusion)
+
+    @staticmethod
+    def _total(changes: Array) -> Array:
+        """Return the change of each normaliser from those of the weights it sums; each entry has its own or all one."""
+        return changes.sum(axis=-1, keepdims=True)
+
     @property
     def base_measure(self) -> tuple[float, ...]:
         """Coefficient of each statistic in the base measure."""
@@ -104,6 +115,24 @@ class SparseVector(ExponentialFamily):
         """(probabilities, expected entries, their expected squares)."""
         p = self.inclusion
         return p, p * self.slab_mean, p * (np.square(self.slab_mean) + 1.0 / self.slab_precision)
+
+    @cached_property
+    def natural(self) -> Statistics:
+        """Natural parameters; infinite for an entry that is certain to be zero, or not to be."""
+        linear = self.slab_precision * self.slab_mean
+        included = self._log_odds + 0.5 * (np.log(self.slab_precision) - linear * self.slab_mean)
+        return included, linear, -0.5 * self.slab_precision
+
+    def response(self, change: Statistics) -> Statistics:
+        p, of_slab = self.inclusion, self._slab_response(change)
+        total = self._total(p * of_slab[0])
+        means = self.expected_statistics
+        return tuple(p * own - mean * total for own, mean in zip(of_slab, means, strict=True))
+
+    def _slab_log_density(self, x: Array) -> Array:
+        """Return the log-density of each entry where it is not zero."""
+        squares = self.slab_precision * np.square(x - self.slab_mean)
+        return 0.5 * (np.log(self.slab_precision) - LOG_TWO_PI - squares)
 
     def _slab_response(self, change: Statistics) -> tuple[Array, Array, Array]:
         """Return the expectations given inclusion of f, b f and b^2 f, with f the change of the log density."""

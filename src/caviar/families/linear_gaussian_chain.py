@@ -175,7 +175,7 @@ class LinearGaussianChain(Sequences):
     def residuals(self) -> Array:
         r"""Second moments of :math:`s_t - A s_{t-1}` of each step, (N, D, D); zero for first rows."""
         after, kernels = np.flatnonzero(~self._is_first), self._kernels
-        before, through = after - 1, _at(self.transition, after)
+        before, through = after - 1, at_steps(self.transition, after)
         surprise = times_vector(kernels.shrink[before], self.mean[after] - kernels.predicted[before])
         found = np.zeros(self.covariance.shape)
         found[after] = (
@@ -246,7 +246,7 @@ class LinearGaussianChain(Sequences):
         """Return the log density of states (..., N, D), of shape (...)."""
         states, first = as_value(value), self._is_first
         after = np.flatnonzero(~first)
-        through, noise_precision = _at(self.transition, after), _at(self.noise_precision, after)
+        through, noise_precision = at_steps(self.transition, after), at_steps(self.noise_precision, after)
         residual = states[..., after, :] - times_vector(through, states[..., after - 1, :])
         surprise = states[..., first, :] - self.initial_mean
         told = (self.linear * states).sum(axis=(-1, -2))
@@ -275,8 +275,8 @@ def told_by_inputs(own: Array, before: Array, starts: AnyArray) -> Array:
     return linear
 
 
-def _at(matrices: Array, places: AnyArray) -> Array:
-    """Return the matrices of some steps; a matrix shared by all steps is returned unchanged."""
+def at_steps(matrices: Array, places: AnyArray) -> Array:
+    """Return the matrices (B, D, D) at some steps; a matrix (D, D) that all share is returned unchanged."""
     return matrices if matrices.ndim == 2 else matrices[places]
 
 

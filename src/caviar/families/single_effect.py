@@ -75,25 +75,6 @@ class SingleEffect(SparseVector):
         )
 
     @cached_property
-    def natural(self) -> Statistics:
-        """Natural parameters; minus infinity for an entry that cannot be the one."""
-        linear = self.slab_precision * self.slab_mean
-        with np.errstate(divide="ignore"):
-            log_p = np.log(self.inclusion)
-        return (
-            log_p + 0.5 * (np.log(self.slab_precision) - linear * self.slab_mean),
-            linear,
-            -0.5 * self.slab_precision,
-        )
-
-    def response(self, change: Statistics) -> Statistics:
-        value, first, second = self._slab_response(change)
-        p = self.inclusion
-        total = (p * value).sum(axis=-1, keepdims=True)
-        included, x, squares = self.expected_statistics
-        return p * value - included * total, p * first - x * total, p * second - squares * total
-
-    @cached_property
     def log_partition(self) -> Array:
         """Logarithm of the sum over entries of their weights."""
         log_weight = self.slab_of(self.natural).log_weight
@@ -110,11 +91,7 @@ class SingleEffect(SparseVector):
         """Return the log-density at vectors of shape (..., D); minus infinity unless one entry is not zero."""
         x = as_value(value)
         included = x != 0
-        normal = 0.5 * (
-            np.log(self.slab_precision) - LOG_TWO_PI - self.slab_precision * np.square(x - self.slab_mean)
-        )
-        with np.errstate(divide="ignore"):
-            each = np.where(included, np.log(self.inclusion) + normal, 0.0)
+        each = np.where(included, self._log_odds + self._slab_log_density(x), 0.0)
         return np.where(included.sum(axis=-1) == 1, each.sum(axis=-1), -np.inf)
 
     def entropy_about_base(self) -> Array:
@@ -124,14 +101,13 @@ class SingleEffect(SparseVector):
 
     def _divergence(self, other: Self) -> Array:
         p = self.inclusion
-        with np.errstate(divide="ignore", invalid="ignore"):
-            labels = np.where(p > 0, p * (np.log(p) - np.log(other.inclusion)), 0.0)
-            return (labels + np.where(p > 0, p * slab_divergence(self, other), 0.0)).sum(axis=-1)
+        with np.errstate(invalid="ignore"):
+            labels = np.where(p > 0, p * (self._log_odds - other._log_odds), 0.0)
+        return (labels + np.where(p > 0, p * slab_divergence(self, other), 0.0)).sum(axis=-1)
 
     def mode(self) -> Array:
         """Return the vector of largest density: one entry at its mean."""
-        with np.errstate(divide="ignore"):
-            best = (np.log(self.inclusion) + 0.5 * np.log(self.slab_precision)).argmax(axis=-1)
+        best = (self._log_odds + 0.5 * np.log(self.slab_precision)).argmax(axis=-1)
         chosen = best[..., None] == np.arange(self.slab_mean.shape[-1])
         # the entry differs from the others even if its mean is zero
         return np.where(chosen, np.where(self.slab_mean == 0, _LEAST, self.slab_mean), 0.0)

@@ -69,22 +69,9 @@ class SpikeSlab(SparseVector):
     def _log_odds(self) -> Array:
         return logit(self.inclusion)
 
-    @cached_property
-    def natural(self) -> Statistics:
-        """Natural parameters; infinite for a probability of 0 or 1."""
-        linear = self.slab_precision * self.slab_mean
-        return (
-            self._log_odds + 0.5 * (np.log(self.slab_precision) - linear * self.slab_mean),
-            linear,
-            -0.5 * self.slab_precision,
-        )
-
-    def response(self, change: Statistics) -> Statistics:
-        value, first, second = self._slab_response(change)
-        p = self.inclusion
-        included, x, squares = self.expected_statistics
-        total = p * value
-        return total - included * total, p * first - x * total, p * second - squares * total
+    @staticmethod
+    def _total(changes: Array) -> Array:
+        return changes
 
     @cached_property
     def log_partition(self) -> Array:
@@ -99,9 +86,7 @@ class SpikeSlab(SparseVector):
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at vectors of shape (..., D)."""
         x = as_value(value)
-        normal = 0.5 * (
-            np.log(self.slab_precision) - LOG_TWO_PI - self.slab_precision * np.square(x - self.slab_mean)
-        )
+        normal = self._slab_log_density(x)
         one, zero = -np.logaddexp(0.0, -self._log_odds), -np.logaddexp(0.0, self._log_odds)
         return np.where(x != 0, one + normal, zero).sum(axis=-1)
 

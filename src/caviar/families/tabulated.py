@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import copyreg
-from abc import ABCMeta
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,12 +42,8 @@ _MOST_STEPS = 8
 _GAUSS, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 
-class _FamilyKind(ABCMeta):
-    """The metaclass of the classes that :func:`tabulated` makes: distinguished by their functions, also pickled."""
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class Tabulated(OfFunctions, metaclass=_FamilyKind):
+class Tabulated(OfFunctions):
     r"""Distributions of a scalar with any functions of it as sufficient statistics.
 
     .. math:: q(x) \propto h(x) \exp \sum_s \eta_s f_s(x), \qquad A(\eta) = \log \int e^{\sum_s \eta_s f_s} h\, dx
@@ -364,7 +357,6 @@ def support_of(family: type[ExponentialFamily]) -> type[Support]:
     return _SUPPORTS[family]
 
 
-@cache
 def tabulated(base: type[ExponentialFamily], functions: tuple[Function, ...]) -> type[Tabulated]:
     """Return the family that has some functions as statistics, after those of ``base``.
 
@@ -376,22 +368,10 @@ def tabulated(base: type[ExponentialFamily], functions: tuple[Function, ...]) ->
         Functions that it lacks. The same ones give the same class.
     """
     every = (*(PLAIN[name] for name in base.statistics), *functions)
-    body = {
-        "__module__": __name__,
-        "__doc__": Tabulated.__doc__,
-        "base": base,
-        "functions": every,
-        "statistics": tuple(function.name for function in every),
-        "support": _SUPPORTS[base],
-        "transforms": base.transforms,
-    }
-    return cast("type[Tabulated]", _FamilyKind("Tabulated", (Tabulated,), body))
-
-
-def _as_pickled(family: Any) -> Any:
-    if not family.functions:
-        return "Tabulated"
-    return tabulated, (family.base, family.functions[len(family.base.statistics) :])
-
-
-copyreg.pickle(_FamilyKind, _as_pickled)
+    return Tabulated.having(
+        base=base,
+        functions=every,
+        statistics=tuple(function.name for function in every),
+        support=_SUPPORTS[base],
+        transforms=base.transforms,
+    )

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import copyreg
-from abc import ABCMeta
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,12 +26,8 @@ _TOGETHER = 5000
 """Draws made at once."""
 
 
-class _FamilyKind(ABCMeta):
-    """The metaclass of the classes of :func:`tabulated_sticks`: distinguished by their functions, also when pickled."""
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class TabulatedSticks(OfFunctions, metaclass=_FamilyKind):
+class TabulatedSticks(OfFunctions):
     r"""Distributions of K weights that are the pieces of a broken stick, with any functions of each as statistics.
 
     .. math:: q(x) \propto \prod_k x_k^{\eta_{1k} - 1} s_k^{\eta_{2k}} \exp \sum_{fk} \eta_{fk} f(x_k), \qquad
@@ -251,7 +244,6 @@ class TabulatedSticks(OfFunctions, metaclass=_FamilyKind):
         )
 
 
-@cache
 def tabulated_sticks(functions: tuple[Function, ...]) -> type[TabulatedSticks]:
     """Return the family of weights of broken sticks that has functions of each as statistics.
 
@@ -260,17 +252,5 @@ def tabulated_sticks(functions: tuple[Function, ...]) -> type[TabulatedSticks]:
     functions
         Functions of a piece that are finite at 0, the piece itself among them. The same ones give the same class.
     """
-    body = {
-        "__module__": __name__,
-        "__doc__": TabulatedSticks.__doc__,
-        "functions": functions,
-        "statistics": (*StickBreaking.statistics, *(function.name for function in functions)),
-    }
-    return cast("type[TabulatedSticks]", _FamilyKind("TabulatedSticks", (TabulatedSticks,), body))
-
-
-def _as_pickled(family: Any) -> Any:
-    return (tabulated_sticks, (family.functions,)) if family.functions else "TabulatedSticks"
-
-
-copyreg.pickle(_FamilyKind, _as_pickled)
+    statistics = (*StickBreaking.statistics, *(function.name for function in functions))
+    return TabulatedSticks.having(functions=functions, statistics=statistics)

@@ -224,7 +224,7 @@ class FileKeeper:
         self.ends = Ends()
         self.state: FitState | None = None
         document = self._file.read(self._number)
-        found = _fresh_entropy() if document is None else self._matched(document)["entropy"]
+        found = secrets.randbits(128) if document is None else self._matched(document)["entropy"]
         self._entropy = found if seed is None else None
         self.seed = found if seed is None else seed
         self._is_written = document is not None
@@ -457,10 +457,6 @@ def _described_seed(seed: Any) -> str | int | None:
         known = (source.entropy, source.spawn_key, source.n_children_spawned)
         return f"Generator {fingerprint(known)}"
     return f"{type(seed).__name__} {fingerprint(seed)}"
-
-
-def _fresh_entropy() -> int:
-    return secrets.randbits(128)
 
 
 def _difference(name: str, theirs: Any, ours: Any) -> str:

@@ -14,7 +14,7 @@ from ..engine.checkpoint.row_marks import RowMarks
 from ..families.shared import SHARED
 from ..language import Categorical, Plate, Variable
 from ..names import Names
-from ..posterior.documents import factor_of_document, shared_of_document
+from ..posterior.documents.factors import factor_of_document, shared_of_document
 from ..posterior.documents.shapes import Sizes
 from ..posterior.integration.shown import Drawn, Integrated
 from ..posterior.posterior import Posterior

@@ -17,7 +17,9 @@ from ..engine.design.keys import ColumnKey
 from ..engine.factorisation import APART
 from ..engine.rows.executor import Executor
 from ..engine.topics.lowering import BoundDocuments, bind_rows
-from ..execution import DaskExecutor, Threads, is_client
+from ..execution.connection import is_client
+from ..execution.dask import DaskExecutor
+from ..execution.threads import Threads
 from ..language import Plate
 from ..names import NamedData
 

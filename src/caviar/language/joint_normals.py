@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
 from .. import families
-from .._errors import PlateError
+from .._errors import ModelError, PlateError
 from .nodes import Part
 from .plates import Plate, Plates, as_plates
 from .variable import Variable
@@ -29,6 +30,25 @@ class Joint(Variable):
     def precision(self) -> Part:
         """Its precision, for use where a precision may be: beside its mean."""
         return Part(self, "precision")
+
+    @abstractmethod
+    def _flat(self) -> float | None:
+        """Return the shape, or degrees of freedom, of the flat prior; None if the number of locations is unknown."""
+
+    def _states_flat_prior(self) -> bool:
+        flat, (size, scale) = self._flat(), self.shared_slots
+        zeros = self._holds("mean_precision", 0) and self._holds(scale, 0)
+        return flat is not None and zeros and self._holds(size, flat)
+
+    def _refuse_improper(self, above: float, bound: str, rule: str) -> None:
+        """Refuse a shape, or degrees of freedom, that only the flat prior may have, of which the rule is told."""
+        size, scale = self.shared_slots
+        known = self.known(size)
+        if not self.is_flat and known is not None and not np.all(known > above):
+            raise ModelError(
+                f"'{size}' of {type(self).__name__} '{self.name}' must be {bound}; {rule} is possible only with "
+                f"mean_precision=0, {scale}=0 (the flat prior)"
+            )
 
     def _tie(self, kind: str, name: str, plates: Plates, tied: Plate | None) -> int | None:
         """Take the plate along which the precision is tied, where its family has one; return its size, if known."""

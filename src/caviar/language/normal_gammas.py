@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from .. import families
-from .._errors import ModelError
 from .algebra import Diagonal, Predictor
 from .joint_normals import Joint
 from .nodes import Expression, Indexed, Node, Part
@@ -105,20 +104,13 @@ class NormalGamma(Joint):
         }
         self._state(name, plates, arguments, dimension=1)
         if self.tied is not None:
-            flat = self._flat_shape()
+            flat = self._flat()
             shape_in_words = "1 - M/2" if flat is None else f"{flat:g}"
             self._refuse_nearly_flat(shape_in_words, shape_in_words)
 
-    def _flat_shape(self) -> float | None:
-        """Return the shape of the flat prior; None where the number of locations is not known."""
+    def _flat(self) -> float | None:
         n_numbers = (self.dimension or 1) if self.tied is None else self.tied.size
         return None if n_numbers is None else 1 - n_numbers / 2
-
-    def _states_flat_prior(self) -> bool:
-        flat = self._flat_shape()
-        if flat is None or not self._holds("mean_precision", 0):
-            return False
-        return self._holds("rate", 0) and self._holds("shape", flat)
 
     def _refuse_nearly_flat(self, shape: str, rule: str) -> None:
         """Refuse one part of the flat prior without the others; the message gives its shape as a figure and as a rule.
@@ -129,12 +121,7 @@ class NormalGamma(Joint):
             If so: the message says what goes with it.
         """
         self._refuse_zero("mean_precision", f"shape={shape}, rate=0")
-        known = self.known("shape")
-        if not self.is_flat and known is not None and not np.all(known > 0):
-            raise ModelError(
-                f"'shape' of {type(self).__name__} '{self.name}' must be positive; {rule} is possible "
-                f"only with mean_precision=0, rate=0 (the flat prior)"
-            )
+        self._refuse_improper(0, "positive", rule)
 
     def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
         """Return the reference point, with the inverse variance of the data."""
@@ -223,7 +210,7 @@ class MultivariateNormalGamma(NormalGamma):
         }
         self._state(name, plates, arguments)
         self.name_entries(names)
-        self._refuse_nearly_flat(f"{self._flat_shape():g}", "1 - D/2")
+        self._refuse_nearly_flat(f"{self._flat():g}", "1 - D/2")
 
     def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.MultivariateNormalGamma:
         """Return a factor as broad as the data."""

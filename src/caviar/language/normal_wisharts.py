@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from .. import families
-from .._errors import ModelError
 from .joint_normals import Joint
 from .nodes import Expression
 from .plates import Plate, Plates
@@ -103,28 +102,16 @@ class NormalWishart(Joint):
         }
         self._state(name, plates, arguments)
         self.name_entries(names)
-        size, flat = self.dimension or 1, self._flat_df()
+        size, flat = self.dimension or 1, self._flat()
         stated = f"df={size} + 1 - M" if flat is None else f"df={flat}"
         if self.tied is not None:
             self._refuse_zero("mean_precision", f"{stated}, inverse_scale=0")
         self._refuse_zero("inverse_scale", f"{stated}, mean_precision=0")
-        known = self.known("df")
-        if not self.is_flat and known is not None and not np.all(known > size - 1):
-            raise ModelError(
-                f"'df' of {type(self).__name__} '{self.name}' must be above D - 1 = {size - 1}; {stated} "
-                f"is possible only with mean_precision=0, inverse_scale=0 (the flat prior)"
-            )
+        self._refuse_improper(size - 1, f"above D - 1 = {size - 1}", stated)
 
-    def _flat_df(self) -> int | None:
-        """Return the degrees of freedom of the flat prior; None where the number of locations is not known."""
+    def _flat(self) -> int | None:
         n_locations = 1 if self.tied is None else self.tied.size
         return None if n_locations is None else (self.dimension or 1) + 1 - n_locations
-
-    def _states_flat_prior(self) -> bool:
-        flat = self._flat_df()
-        if flat is None or not self._holds("mean_precision", 0):
-            return False
-        return self._holds("inverse_scale", 0) and self._holds("df", flat)
 
     def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
         """Return the reference point, with the inverse variance of the data on the diagonal."""

@@ -109,11 +109,8 @@ def _has_chances(value: object) -> bool:
         [own for addend in value.addends for own in addend.operands] if isinstance(value, Predictor) else []
     )
     nodes = [own.node if isinstance(own, Indexed) else own for own in operands]
-    return any(isinstance(node, Stated) and (node.is_zero_or_one or _is_chance(node)) for node in nodes)
-
-
-def _is_chance(node: Stated) -> bool:
-    return "log_complement" in node.own_family.statistics
+    stated = [node for node in nodes if isinstance(node, Stated)]
+    return any(own.is_zero_or_one or "log_complement" in own.own_family.statistics for own in stated)
 
 
 def _may_be_absent(value: object) -> bool:

@@ -128,7 +128,7 @@ class Structures:
             return own
         found = self._kept.pop(key, own)
         if found is None:
-            found = _without_values(nodes, leaves)
+            found = Structure(*_copied(nodes, leaves, None))
         self._kept[key] = None if found is own else found
         self._latest = None if found is own else (key, found)
         if len(self._kept) > _MOST_STRUCTURES:
@@ -251,11 +251,6 @@ class _Reader:
         if isinstance(value, Plate):
             return Plate, self._plate(value)
         return self._expression(value)
-
-
-def _without_values(nodes: Sequence[Node], leaves: Sequence[Variable]) -> Structure:
-    """Return a copy of the nodes of a statement without the values of constants."""
-    return Structure(*_copied(nodes, leaves, None))
 
 
 def _copied(

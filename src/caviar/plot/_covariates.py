@@ -11,8 +11,8 @@ import numpy as np
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
-from ..estimators import MixedModel
 from ..estimators.mixed_models.columns import Rows
+from ..estimators.mixed_models.mixed_model import MixedModel
 from ..language import Data
 from ..posterior.posterior import Posterior
 from ._observed import observed_name

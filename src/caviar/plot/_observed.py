@@ -13,7 +13,7 @@ from .._typing import AnyArray, Array
 from ..families._by_moments import ByMoments
 from ..lazy.rows import as_floats
 from ..posterior.posterior import Posterior
-from ..posterior.prediction import Prediction
+from ..posterior.prediction.prediction import Prediction
 from ..posterior.prediction.residuals import from_the_rest
 from ._posterior_figures import placed, posterior_of
 

@@ -30,36 +30,31 @@ from ..engine.evaluation.evaluate import (
 )
 from ..engine.factorisation import APART
 from ..engine.rows.row_map import RowMap
-from ..execution import Threads
+from ..execution.threads import Threads
 from ..language import Plate, Variable, nodes_above
 from ..names import Names, Placed, by_names, names_with_summary
 from ..numerics.randomness import generator
 from ..storage import write_saved
 from .binds import Binds
-from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights, results_without
+from .diagnostics.cross_validation import results_without
 from .diagnostics.data_of_the_fit import KnowsItsData, Looks
-from .documents import document_of_posterior
-from .effects import TellsEffects
+from .diagnostics.diagnosis import Diagnosis, diagnosis_of, refuse_what_has_no_weights
+from .diagnostics.inference_data import inference_data
+from .documents.posteriors import document_of_posterior
+from .effects.asked import TellsEffects
 from .evidence.asked import TellsEvidence
 from .integration.asked import Integrates
 from .new_rows import check_new_rows
 from .pandas_tables import densities_along_rows
-from .prediction import (
-    OfRows,
-    OverPrecisions,
-    Predictions,
-    Residuals,
-    inferred,
-    known_inside,
-    nothing_left,
-    numbers_later,
-    predicted,
-    predicted_along_chains,
-    residuals_of,
-    vectors_later,
-    with_forecasts,
-    without_missing,
-)
+from .prediction.absent import inferred, predicted
+from .prediction.along_chains import predicted_along_chains
+from .prediction.forecasts import with_forecasts
+from .prediction.given_in_some_rows import known_inside, nothing_left, numbers_later, without_missing
+from .prediction.over_precisions.averaged import OverPrecisions
+from .prediction.partly_given import vectors_later
+from .prediction.prediction import OfRows, Predictions
+from .prediction.residuals import Residuals, residuals_of
+from .shared_factors import SharedFactors
 from .simulation import check_count
 from .uncertainty.known import MeanField, Source
 

@@ -14,7 +14,7 @@ from ..families._marginals import Marginals, variable_and_part
 from ..numerics.arguments import central_ends, require_whole
 from .shared_factors import Factored
 from .summary import Summary, summary_of
-from .uncertainty.known import HEAVY, SHOWN, MeanField, Source, Tell, Uncertainty
+from .uncertainty.known import HEAVY, SHOWN, MeanField, Source, Uncertainty
 
 _OF_ROWS_BEFORE = "What earlier rows contribute is that of mean field."
 
@@ -200,10 +200,6 @@ class ShowsUncertainty(Factored):
     def _show(self, uncertainty: Source) -> None:
         """Show other standard deviations and intervals."""
         self._uncertainty = uncertainty.begun(self)
-
-    def _show_told(self, tell: Tell) -> None:
-        """Show the standard deviations and intervals that a function gives instead of the default ones."""
-        self._uncertainty = self._uncertainty.told_by(tell)
 
     def _weighted(self, name: str) -> Any:
         """Return the weighted values from which the figures of a variable come; None if they do not."""

@@ -6,7 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ..estimators._components import Component, Estimate, column_names
-from .html import gather, page_of, versions, write, write_and_gather
+from .html.page import gather, page_of, write, write_and_gather
+from .html.provenance import versions
 from .tables import component_table
 
 if TYPE_CHECKING:

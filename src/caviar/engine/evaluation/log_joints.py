@@ -67,16 +67,16 @@ def log_joints(
     together = n > 1 and why_apart(problem) == ""
     found = np.full(n, np.nan)
     if together:
-        every = _Together(problem, _nth(values, 0), row_map)
+        every = _Together(problem, _cut(values, 0), row_map)
         if every.is_able:
             for start in range(0, n, every.most):
                 own = slice(start, start + every.most)
-                found[own] = every.at({name: _cut(value, own) for name, value in values.items()})
+                found[own] = every.at(_cut(values, own))
     apart = np.flatnonzero(np.isnan(found))
     if len(apart) > most_apart:
         raise ModelError(f"{len(apart):,} draws would be evaluated one after another")
     for number in apart:
-        found[number] = log_joint_at(problem, _nth(values, int(number)), row_map)
+        found[number] = log_joint_at(problem, _cut(values, int(number)), row_map)
     return found
 
 
@@ -177,12 +177,8 @@ def _first(value: Any) -> Any:
     return value[0] if isinstance(value, tuple) else value
 
 
-def _cut(value: Any, which: slice) -> Any:
-    return type(value)(*(part[which] for part in value)) if isinstance(value, tuple) else value[which]
-
-
-def _nth(values: Mapping[str, Any], number: int) -> dict[str, Any]:
+def _cut(values: Mapping[str, Any], which: int | slice) -> dict[str, Any]:
     return {
-        name: type(own)(*(part[number] for part in own)) if isinstance(own, tuple) else own[number]
+        name: type(own)(*(part[which] for part in own)) if isinstance(own, tuple) else own[which]
         for name, own in values.items()
     }

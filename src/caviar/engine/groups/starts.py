@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -81,7 +80,7 @@ def at_factors(problem: GroupedProblem, starts: Sequence[Factors], n_plain: floa
         factors = [q[node] for q in starts]
         expected = [factor.expected_statistics for factor in factors]
         arrays |= zip(own.keys[variable], _stacked(expected, shapes), strict=True)
-        made_of = [_natural_of(factor) for factor in factors]
+        made_of = [() if factor.learnt is None else tuple(factor.learnt.natural) for factor in factors]
         if all([eta.shape for eta in several] == shapes for several in made_of):
             natural[variable] = _stacked(made_of, shapes)
     if len(natural) < len(own.order):
@@ -103,11 +102,6 @@ def _stacked(several: Sequence[Statistics], shapes: Sequence[tuple[int, ...]]) -
             for part, shape in zip(parts, shapes, strict=True)
         ]
     )
-
-
-def _natural_of(factor: Any) -> Statistics:
-    """Return the natural parameters of a factor; none of a point."""
-    return () if factor.learnt is None else tuple(factor.learnt.natural)
 
 
 def _better(state: GroupedState, other: GroupedState) -> GroupedState:

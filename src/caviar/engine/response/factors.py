@@ -112,7 +112,7 @@ def factor_response(
         Of the variables of a shared factor, by name, with forecasts.
     """
     evidence = problem.bound.of(variable)
-    shapes = _shapes_of_parts(factor)
+    shapes = tuple(np.shape(part.mean) for part in factor.entry_marginals((0.05, 0.95)))
     n_plates = len(variable.plates_of(variable.family.statistics[-1]))
     batch = natural[-1].shape[:n_plates]
     numbers, stop = [], start
@@ -193,10 +193,6 @@ def _of_forecasts(problem: Problem, variable: Variable, own: Array, marginals: M
             where = np.ix_(place[repetition], place[repetition])
             added[where] = given[repetition] - own[where]
     return added
-
-
-def _shapes_of_parts(factor: Any) -> tuple[tuple[int, ...], ...]:
-    return tuple(np.shape(part.mean) for part in factor.entry_marginals((0.05, 0.95)))
 
 
 def _responses(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..._typing import AnyArray, Array
-from ...language import Axis, Constant, Indexed, Plate, Variable
+from ...language import Axis, Constant, Indexed, Variable
 from ...numerics.cached import cached_property
 from ..binding.bound_model import BoundModel
 from ..binding.coordinates import Coordinates, Group
@@ -280,7 +280,8 @@ def _can_move(
         if plates != group.axes or len(leaf.indices) != 1:
             return False
         assert isinstance(slot.expression, Indexed)
-        if _other_plates(slot.node.plates, slot.expression.plate) != set(group.axes):
+        chosen = slot.expression.plate
+        if {Axis(plate) for plate in slot.node.plates if plate is not chosen} != set(group.axes):
             return False
     uses = [
         feature.source.node
@@ -317,7 +318,3 @@ def _behind(array: Array) -> tuple[int, ...]:
 def _by_category(values: AnyArray, like: Array) -> AnyArray:
     """Return values by category with axes of length one behind, to go with ``like``."""
     return values.reshape(-1, *(1,) * (like.ndim - 1))
-
-
-def _other_plates(plates: Sequence[Plate], chosen: Plate) -> set[Axis]:
-    return {Axis(plate) for plate in plates if plate is not chosen}

@@ -73,7 +73,9 @@ def split_of(
     if not _differ(part.X):
         return None
     one = part.fit(1, max_iter=_FIRST)
-    ends = [part.fit(2, start, max_iter=_FIRST, seed=generator) for start in _halves_of(part)]
+    ends = [
+        part.fit(2, {"z": labels}, max_iter=_FIRST, seed=generator) for labels in halves(part.X, part.weights)
+    ]
     if max(map(_elbo, ends), default=-np.inf) < one.elbo + problem.clear_gain:
         ends = [part.fit(2, max_iter=_FIRST, seed=generator), *ends]
     for two in sorted(ends, key=_elbo, reverse=True):
@@ -118,10 +120,6 @@ def _smaller_half(part: Problem, two: Posterior) -> float:
 def _differ(X: AnyArray) -> bool:
     """Return whether any two rows differ; missing entries are equal."""
     return len(X) > 1 and not np.array_equal(X[1:], X[:-1], equal_nan=True)
-
-
-def _halves_of(part: Problem) -> list[dict[str, Array]]:
-    return [{"z": labels} for labels in halves(part.X, part.weights)]
 
 
 def _elbo(posterior: Posterior) -> float:

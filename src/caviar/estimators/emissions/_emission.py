@@ -11,7 +11,7 @@ import numpy as np
 from ..._typing import AnyArray, Array
 from ...language import Plate, Variable
 from ...posterior.posterior import Posterior
-from ...posterior.prediction import Prediction
+from ...posterior.prediction.prediction import Prediction
 from .._structure import Label
 
 Observe = Callable[[Label, Plate], Variable]

@@ -16,7 +16,7 @@ from ...data.rows import on_host
 from ...files.naming import listed
 from ...language import Categorical, Dirichlet, Plate, Variable
 from ...posterior.posterior import Posterior
-from ...posterior.prediction import Prediction
+from ...posterior.prediction.prediction import Prediction
 from .._arguments import as_broadcast
 from .._components import estimates_of
 from .._fitted import keep

@@ -15,7 +15,7 @@ from ...families._by_moments import COUNTS
 from ...language import Gamma, Plate, Poisson, Variable
 from ...numerics.gamma_function import log_rising_factorial
 from ...posterior.posterior import Posterior
-from ...posterior.prediction import Prediction
+from ...posterior.prediction.prediction import Prediction
 from .._components import estimates_of
 from .._data_scale import scale_of
 from .._numbers import rows_of_numbers

@@ -12,7 +12,7 @@ from ..._typing import AnyArray, Array
 from ...densities import MixtureDensity
 from ...language import Plate, Variable
 from ...posterior.posterior import Posterior
-from ...posterior.prediction import Prediction
+from ...posterior.prediction.prediction import Prediction
 from .._arguments import require_choice
 from .._component_prior import component_prior
 from .._components import estimates_of
@@ -56,16 +56,7 @@ class Gaussian(Emission):
         scale = scale_of(rows, weights, correlated=not structure.has_independent_columns)
 
         def observe_of(n_states: int) -> Observe:
-            prior = component_prior(
-                structure,
-                _form(settings),
-                scale,
-                n_states,
-                mean=settings.mean_prior,
-                mean_precision=settings.mean_precision_prior,
-                df=settings.degrees_of_freedom_prior,
-                covariance=settings.covariance_prior,
-            )
+            prior = component_prior(structure, _form(settings), scale, n_states, settings)
 
             def observe(states: Label, state: Plate) -> Variable:
                 return _form(settings).observe("x", states, prior, component=state)

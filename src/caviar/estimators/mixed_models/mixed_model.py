@@ -16,13 +16,12 @@ from ...data.frames import refuse_other_rows
 from ...engine.binding.values import as_weights
 from ...posterior.pandas_tables import data_frame
 from ...posterior.posterior import Posterior
-from ...posterior.prediction import Prediction
+from ...posterior.prediction.prediction import Prediction
 from .._arguments import as_generator, require_choice, require_number
 from .._declared import estimator
 from .._evidence import HasEvidence
 from .._fitted import Fitted, keep
 from .._lazy_rows import mean_of_rows
-from .._saveable import UNFINISHED
 from .columns import Rows
 from .design import COMMON, Encoding
 from .families import ORDINAL, RESIDUAL, Family, categories_of, family_of, trials_of
@@ -150,7 +149,6 @@ class MixedModel(HasEvidence):
     tol: float = 1e-8
 
     _kind_in_words = "Mixed model"
-    elbo_: ClassVar[Any] = Fitted()
     names_: ClassVar[Any] = Fitted()
     levels_: ClassVar[Any] = Fitted()
     groups_: ClassVar[Any] = Fitted()
@@ -219,8 +217,7 @@ class MixedModel(HasEvidence):
         if self.family == "negative_binomial" and size is None:
             size = _best_size(lambda size: fitted(size, "mean_field").elbo)
         posterior = fitted(1.0 if size is None else float(size), self.uncertainty)
-        if posterior.status in UNFINISHED and self.max_iter > 0:
-            self._tell_end(posterior)
+        self._tell_end(posterior)
         keep(
             self,
             n_rows_=len(response),
@@ -265,8 +262,7 @@ class MixedModel(HasEvidence):
         # a standard deviation between few groups is a function of a precision, of which second order has the moments,
         # but not the tail: that of the subjects of sleepstudy would be 1.6 times that of a Gibbs sampler
         posterior._show_profiled([name for name in posterior if is_precision(name) and name != RESIDUAL])
-        keep(self, posterior_=posterior, elbo_=posterior.elbo)
-        self.n_iter_, self.converged_ = posterior.n_iter, posterior.converged
+        super()._keep(posterior)
 
     def _check_restored(self) -> None:
         states = vars(self).get("states_", {})

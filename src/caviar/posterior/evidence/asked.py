@@ -13,7 +13,7 @@ from ..._typing import AnyArray, Array
 from ...engine.evaluation.log_joints import log_joints
 from ...numerics.cached import cached_property
 from ...numerics.randomness import generator
-from ..diagnostics import refuse_what_has_no_weights
+from ..diagnostics.diagnosis import refuse_what_has_no_weights
 from ..linear_response import LinearResponse, Responds
 from ..simulation import check_count
 from .by_densities import by_densities

@@ -21,7 +21,7 @@ from ...engine.response.probed import GivenByProbes
 from ...engine.rows.row_map import RowMap
 from ...language.in_expectation import in_expectation
 from ..linear_response import LinearResponse, Responds
-from ..prediction import OverPrecisions, over_precisions
+from ..prediction.over_precisions.averaged import OverPrecisions, over_precisions
 from ..shown import ShowsUncertainty
 from ..uncertainty.known import Corrected, Source, Uncertainty, Widths
 from ..uncertainty.pending import Pending
@@ -121,7 +121,7 @@ class Integrates(ShowsUncertainty, Responds):
 
         Elsewhere linear response is shown.
         """
-        self._show_told(partial(self._profiled, names))
+        self._uncertainty = self._uncertainty.told_by(partial(self._profiled, names))
 
     def _integrated(self, pending: Pending) -> Integrated | None:
         """Return the figures integrated over the fewest globals without which the others are independent.

@@ -28,7 +28,7 @@ from ..._typing import Array
 from ...families._marginals import variable_and_part
 from ...names import Placed
 from ..evidence.coordinates import Coordinates
-from ..prediction import Prediction
+from ..prediction.prediction import Prediction
 from ..simulation import nth_of
 from ..weighted import HEADINGS, Weighted
 from .lattice import Lattice

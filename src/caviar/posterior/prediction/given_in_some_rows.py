@@ -41,7 +41,8 @@ def numbers_later(
     """
 
     def told(leaf: Variable) -> Prediction:
-        values = np.moveaxis(as_floats(data[leaf.name]), _place_of(data_plate, leaf), 0)
+        place = [plate is data_plate for plate in leaf.plates].index(True)
+        values = np.moveaxis(as_floats(data[leaf.name]), place, 0)
         if len(leaf.plates) > 1:
             return with_observed(from_the_rest([leaf])[leaf.name], values)
         rest = Placed({other: value for other, value in data.items() if other != leaf.name})
@@ -156,10 +157,6 @@ def _is_within_rows(variable: Variable, data_plate: Plate | None) -> bool:
     return data_plate in variable.plates and not any(
         isinstance(node, Variable) and node.summed for node in above
     )
-
-
-def _place_of(data_plate: Plate | None, variable: Variable) -> int:
-    return [plate is data_plate for plate in variable.plates].index(True)
 
 
 def _is_missing(values: Any) -> bool:

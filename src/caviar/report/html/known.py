@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from ...estimators._components import column_names
-from .checks import Checks
+from .checks.section import Checks
 from .shared import Progress, Quality, Reproduce, Trust
-from .stated import ABOUT_THE_MODEL, StatedSubject
 from .stated.pictures import Pictures
 from .stated.rows import Rows
 from .stated.statement import Statement
+from .stated.subject import ABOUT_THE_MODEL, StatedSubject
 from .stated.variables import Variables
 
 

@@ -13,16 +13,19 @@ from importlib.resources import files
 from typing import Any
 
 from ..._errors import DataError, ParameterError
-from ...estimators import HiddenMarkovModel, LatentDirichletAllocation, MixedMixture, MixedModel
+from ...estimators.hidden_markov_model import HiddenMarkovModel
+from ...estimators.latent_dirichlet_allocation import LatentDirichletAllocation
+from ...estimators.mixed_mixture import MixedMixture
+from ...estimators.mixed_models.mixed_model import MixedModel
 from ...files.whole import replacing
 from ...numerics.arguments import require_whole
 from ...posterior.posterior import Posterior
 from .known import SequencesSubject, TopicsSubject
-from .mixture import MixtureSubject
+from .mixture.subject import MixtureSubject
 from .provenance import file_name
 from .section import rendered
-from .stated import MixedMixtureSubject, MixedModelSubject, StatedSubject
 from .stated.findings import FEWEST_DRAWS
+from .stated.subject import MixedMixtureSubject, MixedModelSubject, StatedSubject
 from .subject import Subject
 
 _SCRIPTS = ("elements.js", "tables.js", "filters.js", "axes.js")

@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..._errors import CaviarError
 from ...estimators._saveable import Saveable
-from ...language import Variable
+from ...language import Categorical, Data, Variable
 from ...posterior.posterior import Posterior
-from ...posterior.prediction import Residuals
-from .checks import checks_of
+from ...posterior.prediction.residuals import Residuals
+from .checks.section import checks_of
 from .naming import in_words
-from .numbers import number
+from .numbers import as_numbers, number
 from .provenance import file_name, known_versions
-from .residuals import residuals_of
 from .section import Section
 from .seen import Seen, seen_of
 
@@ -211,3 +211,21 @@ def _terms(
     if abs(offset) > 1e-9:
         terms.append({"name": "constant", "value": float(offset), "words": "of the objective's own scale"})
     return terms
+
+
+def residuals_of(posterior: Posterior, data: Mapping[str, Any]) -> list[tuple[Variable, Residuals]]:
+    """Return the observed variables that known columns predict, labels left out, with their residuals."""
+    if not any(isinstance(node, Data) for node in posterior.model.nodes):
+        return []
+    found = []
+    for leaf in posterior.model.leaves:
+        if as_numbers(data.get(leaf.name)) is None or isinstance(leaf, Categorical):
+            continue
+        try:
+            own = posterior.residuals(data, leaf.name)
+        except CaviarError:
+            # its mean has no closed form
+            continue
+        if np.shape(own.prediction.mean) == own.observed.shape:
+            found.append((leaf, own))
+    return found

@@ -10,9 +10,9 @@ import numpy as np
 
 from .... import families
 from ...._errors import ImproperError
-from ...._typing import AnyArray, Array
+from ...._typing import Array
 from ....families._gaussian_chain_response import Blocks, response_of_gaussian_chain
-from ....families.linear_gaussian_chain import StateMoments, told_by_inputs
+from ....families.linear_gaussian_chain import StateMoments, at_steps, told_by_inputs
 from ....language import Axis, LinearGaussianChain
 from ....numerics.linalg import outer, symmetric_part
 from ...binding.bound_model import BoundModel
@@ -240,11 +240,6 @@ def _sums_of_inputs(mean: Array, steps: Steps) -> dict[str, Array]:
         "previous_inputs": mean[..., after - 1, :].swapaxes(-1, -2) @ inputs,
         "inputs_xx": inputs.T @ inputs,
     }
-
-
-def at_steps(values: Array, places: AnyArray) -> Array:
-    """Return the matrices (B, D, D) at some steps; a matrix (D, D) that all share is returned unchanged."""
-    return values if values.ndim == 2 else values[places]
 
 
 def spread_of_rows(of: Mapping[str, Array], transition: Array) -> Array:

@@ -1,7 +1,8 @@
-"""The subject of a page on a mixture of Gaussians: the mixture, and rows."""
+"""The subject of a page on a mixture of Gaussians: the mixture, its components, and rows and which are unexpected."""
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any
 
@@ -11,16 +12,89 @@ from ...._errors import ParameterError
 from ...._typing import AnyArray
 from ....estimators._components import column_names, telling_columns
 from ....estimators._uncertainty import mean_marginal
-from ..checks import Checks
+from ...tables import component_table
+from ..checks.section import Checks
+from ..numbers import in_digits
 from ..quality import quality_of, remembered_quality
+from ..section import Section
 from ..shared import Progress, Quality, Reproduce, Trust
 from ..subject import Subject
-from .components import Components
 from .findings import findings_of
 from .held_out import HeldOut, held_out_of
-from .judged import JudgedRows, judge
-from .outliers import Outliers, outliers_of
+from .judged import RATE, JudgedRows, judge
 from .views import Plots, components_in_use
+
+
+class Components(Section):
+    """The table of components, with the controls that filter it."""
+
+    name, link, template, scripts = "components", "Components", "components.html", ("components.js",)
+
+    def gather(self, subject: Any) -> dict[str, Any]:
+        estimator, judged, told = subject.estimator, subject.judged, subject.told
+        counts = None if judged is None else np.bincount(judged.labels, minlength=len(estimator.weights_))
+        entries = [
+            {
+                "k": row.label,
+                "weight": [row.weight.value, row.weight.low, row.weight.high],
+                "rows": None if counts is None else int(counts[row.label]),
+                "mean": [[row.mean[j].value, row.mean[j].low, row.mean[j].high] for j in told],
+                "sd": [row.standard_deviation[j] for j in told],
+            }
+            for row in component_table(estimator)
+        ]
+        return {"components": entries, "table_columns": [subject.names[j] for j in told]}
+
+
+_MOST_OUTLIERS = 20
+_EDGES = (0.0, 0.5, 0.8, 0.95, 0.99)
+"""Probabilities of the most probable component, between which rows are counted."""
+
+
+class Outliers(Section):
+    """How clearly rows belong, and which are not expected."""
+
+    name, link, template = "rows", "Outliers", "outliers.html"
+
+    def gather(self, subject: Any) -> dict[str, Any]:
+        judged, seen = subject.judged, subject.seen
+        if judged is None:
+            return {"rows": None, "outliers": []}
+        tails = judged.tails[~np.isnan(judged.tails)]
+        counts = [int((judged.certainty >= edge).sum()) for edge in _EDGES]
+        steps = [first - second for first, second in zip(counts, [*counts[1:], 0], strict=True)]
+        rows = {
+            "source": subject.source,
+            "seen": {"words": seen.words, "label": seen.label},
+            "n": len(judged.labels),
+            "mean_log_density": in_digits(float(-np.nanmean(judged.scores))),
+            "rate": RATE,
+            "n_judged": len(tails),
+            "n_outliers": int((tails <= RATE).sum()),
+            "certainty": [{"from": edge, "rows": rows} for edge, rows in zip(_EDGES, steps, strict=True)],
+        }
+        return {"rows": rows, "outliers": subject.outliers}
+
+
+def outliers_of(judged: JudgedRows, subject: Any) -> list[dict[str, Any]]:
+    """Return the rows that are least expected, the most extreme first."""
+    known = np.flatnonzero(~np.isnan(judged.tails))
+    order = known[np.lexsort((-judged.scores[known], judged.tails[known]))][:_MOST_OUTLIERS]
+    if not len(order):
+        return []
+    values = subject.rows_at(order)[:, subject.told]
+    return [
+        {
+            "row": int(row),
+            "score": float(judged.scores[row]) if math.isfinite(judged.scores[row]) else None,
+            "tail": float(judged.tails[row]),
+            "k": int(judged.labels[row]),
+            "certainty": float(judged.certainty[row]),
+            "values": [in_digits(value) for value in own],
+        }
+        for row, own in zip(order, values.tolist(), strict=True)
+    ]
+
 
 _TERMS = {
     "x": "how well the rows are explained, given their components",

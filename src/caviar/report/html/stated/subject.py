@@ -13,7 +13,7 @@ from ....estimators.mixed_models.design import NEW
 from ....language import Categorical, Data, MarkovChain
 from ....posterior.figures import Figures
 from ....posterior.posterior import Posterior
-from ..checks import Checks
+from ..checks.section import Checks
 from ..naming import in_words
 from ..numbers import number
 from ..shared import Progress, Quality, Reproduce, Trust
