@@ -12,7 +12,7 @@ from ..engine.ascent.driver import Result
 from ..engine.ascent.problem import Problem
 from ..engine.response.cost import is_cheap_to_second_order, left_out, may_be_probed
 from ..engine.rows.row_map import RowMap
-from ..execution import Threads
+from ..execution.threads import Threads
 from ..lazy.graph_rows import is_graph
 from ..posterior.posterior import Posterior
 from ..posterior.uncertainty.known import KINDS, MeanField, Source

@@ -54,7 +54,6 @@ from .prediction.over_precisions.averaged import OverPrecisions
 from .prediction.partly_given import vectors_later
 from .prediction.prediction import OfRows, Predictions
 from .prediction.residuals import Residuals, residuals_of
-from .shared_factors import SharedFactors
 from .simulation import check_count
 from .uncertainty.known import MeanField, Source
 
