@@ -33,12 +33,13 @@ class SharedVariable(Variable):
         self.is_flat = any(variable.is_flat for variable in members)
         self.members = tuple(members)
         self.family: Any = layout
-        self.letter_sizes: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         letters: dict[str, str] = {}
         for statistic, shape in zip(layout.statistics, layout.shapes, strict=True):
-            first = _FIRST_LETTER + len(self.letter_sizes)
+            first = _FIRST_LETTER + len(sizes)
             letters[statistic] = "".join(chr(first + axis) for axis in range(len(shape)))
-            self.letter_sizes |= dict(zip(letters[statistic], shape, strict=True))
+            sizes |= dict(zip(letters[statistic], shape, strict=True))
+        self.letter_sizes = sizes
         vars(self)["letters"] = letters
 
     @abstractmethod
