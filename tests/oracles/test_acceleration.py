@@ -62,13 +62,13 @@ def test_after_several_refused_moves_a_part_of_the_next_one_is_tried(next_pause,
     _, after, _ = updated_from(state)
     tried, at = [], batch.at_natural
 
-    def too_far(memory, *_):
+    def too_far(memory, _):
         way = memory.move.natural
         return replaced(memory, is_secant=True, next_pause=next_pause), memory.place.natural + 1e3 * way
 
     monkeypatch.setattr(batch, "proposal", too_far)
     monkeypatch.setattr(batch, "at_natural", lambda *own: (tried.append(own[1]), at(*own))[1])
-    batch._further(state, after, Memory())
+    batch._further(state, after, Memory(), 1e-6)
     place = batch.place_in(state).natural
     assert len(tried) == n_tried
     if n_tried == 2:
@@ -124,7 +124,7 @@ def test_the_objective_of_the_updates_is_not_computed_for_moves_that_gain_more(m
         return is_kept
 
     monkeypatch.setattr(batch, "is_worth_it", watched)
-    cv.models.normal_wishart_mixture(2, 3).fit({"x": cv.datasets.load_faithful().values}, seed=0)
+    cv.models.normal_wishart_mixture(2, 2).fit({"x": cv.datasets.load_faithful().values}, seed=0)
     # the last gains little more than rounding
     assert computed[0] is False
 

@@ -129,7 +129,7 @@ def relevance():
 def test_what_takes_no_contraction_is_what_passes_and_contractions_find(case, monkeypatch):
     """Updates that are linear in the expected statistics, with the largest factor eliminated, and the general way."""
     model, data = case()
-    posterior = model.fit(data, tol=1e-16, uncertainty="mean_field")
+    posterior = model.fit(data, tol=1e-13, uncertainty="mean_field")
     names, found = list(posterior), []
     for kind in (Straight, Curved):
         monkeypatch.setattr(second_order, "landscape_of", lambda *own, kind=kind: kind(*own[:2]))

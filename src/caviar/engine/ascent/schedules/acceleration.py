@@ -34,10 +34,6 @@ _PAIR_BYTES = 2**28
 NEAR = 1e-2
 """Change of the objective per row below which moves beyond the updates are tried: it is then locally quadratic."""
 
-FAST, EXACT = 0.1, 1e-8
-"""Gain of a sweep, beside that of the one before, up to which plain sweeps arrive as soon as moves do; and nats a row
-of it below which they do not: at an optimum that is to be found to all digits moves end nearer."""
-
 LONGEST_PAUSE = 16
 
 _SHARES = 0.1, 0.5
@@ -97,8 +93,6 @@ class Memory:
         Whether the last proposal was a secant move.
     has_moved
         Whether the last step went beyond the update.
-    n_plain
-        Sweeps since one that went beyond its update.
     """
 
     place: Place | None = None
@@ -109,7 +103,6 @@ class Memory:
     next_pause: int = 1
     is_secant: bool = False
     has_moved: bool = False
-    n_plain: int = 0
 
 
 def seen(memory: Memory, place: Place, update: Place) -> Memory:
@@ -142,19 +135,18 @@ def _most_pairs(pair: Pair) -> int:
     return min(max(_PAIR_BYTES // (3 * pair.place.nbytes), _FEWEST_PAIRS), MOST_PAIRS)
 
 
-def proposal(memory: Memory, change: float, before: float) -> tuple[Memory, Array | None]:
+def proposal(memory: Memory, change_per_row: float) -> tuple[Memory, Array | None]:
     """Return natural parameters to try instead of the last update, (P,), or None to keep the update.
 
     Parameters
     ----------
-    change, before
-        By how much the last step raised the objective, and the one before it, in nats a row; 0 where there was none.
+    change_per_row
+        By how much the last step raised the objective, in nats a row.
     """
     place, move = memory.place, memory.move
     assert place is not None
     assert move is not None
-    arrives = memory.n_plain >= 2 and EXACT <= change <= FAST * before
-    if arrives or change >= NEAR:
+    if change_per_row >= NEAR:
         # far from an optimum a long move may leave for another, lower one
         return replaced(memory, is_secant=False), None
     if memory.pairs:
@@ -208,29 +200,26 @@ def share_of_secant(memory: Memory, natural: Array, gain: float) -> float:
 def accepted(memory: Memory) -> Memory:
     """Return the memory after the proposal was good."""
     if memory.is_secant:
-        return replaced(memory, next_pause=1, has_moved=True, n_plain=0)
-    return replaced(memory, relaxation=GROWTH * memory.relaxation, has_moved=True, n_plain=0)
+        return replaced(memory, next_pause=1, has_moved=True)
+    return replaced(memory, relaxation=GROWTH * memory.relaxation, has_moved=True)
 
 
 def refused(memory: Memory) -> Memory:
     """Return the memory after the proposal was bad."""
     if not memory.is_secant:
-        return replaced(memory, relaxation=1.0, has_moved=False, n_plain=memory.n_plain + 1)
+        return replaced(memory, relaxation=1.0, has_moved=False)
     return replaced(
         memory,
         pairs=(),
         pause=memory.next_pause,
         next_pause=min(2 * memory.next_pause, LONGEST_PAUSE),
         has_moved=False,
-        n_plain=memory.n_plain + 1,
     )
 
 
 def updated(memory: Memory) -> Memory:
     """Return the memory after the update itself was taken."""
-    return replaced(
-        memory, relaxation=GROWTH * memory.relaxation, has_moved=False, n_plain=memory.n_plain + 1
-    )
+    return replaced(memory, relaxation=GROWTH * memory.relaxation, has_moved=False)
 
 
 def to_plain(memory: Memory) -> dict[str, Any]:

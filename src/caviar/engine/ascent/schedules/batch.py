@@ -144,7 +144,7 @@ def _advanced(state: BatchState) -> BatchState:
         after = updated_globals(state)
     except ImproperError:
         return replaced(after_pass(state), memory=Memory())
-    further, memory = _further(state, after, state.memory)
+    further, memory = _further(state, after, state.memory, state.change)
     if further is None:
         return replaced(after_pass(state, after), memory=memory)
     return replaced(watched(further, after, state.objective, slack_of(state)), memory=memory)
@@ -156,18 +156,19 @@ def after_pass(state: BatchState, updated: BatchState | None = None) -> BatchSta
     return held_back(before, after, update_locals(after, half))
 
 
-def _further(state: BatchState, after: BatchState, memory: Memory) -> tuple[BatchState | None, Memory]:
+def _further(
+    state: BatchState, after: BatchState, memory: Memory, change_per_row: float
+) -> tuple[BatchState | None, Memory]:
     """Return the state where a move beyond the updated globals ends, None if that is no better; and the memory."""
     place = place_in(state)
     update = None if place is None else place_in(after)
     if place is None or update is None or after.problem is not state.problem:
-        return None, Memory(n_plain=memory.n_plain + 1)
+        return None, Memory()
     if state.problem.rows.apart.movable:
         place, update = _with_locals(state, place, update)
         if memory.place is not None and len(memory.place.natural) != len(place.natural):
             memory = Memory()
-    before = (state.trace[-2] - state.trace[-3]) / state.per_row if state.n_iter > 1 else 0.0
-    memory, natural = proposal(seen(memory, place, update), state.change, before)
+    memory, natural = proposal(seen(memory, place, update), change_per_row)
     if natural is None:
         return None, acceleration.updated(memory)
     found = at_natural(after, natural)
