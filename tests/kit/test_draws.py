@@ -8,7 +8,7 @@ from random_models.at_large import drawn
 from scipy import stats
 
 import caviar as cv
-from caviar.posterior.log_joint import log_joints, stacked
+from caviar.posterior.evidence.log_joint import log_joints, stacked
 from caviar.posterior.simulation import one_by_one
 from caviar.testing import elbo_estimate
 

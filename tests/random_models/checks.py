@@ -10,7 +10,7 @@ import pytest
 
 import caviar as cv
 from caviar.families import JointLabels
-from caviar.posterior.log_joint import log_joints
+from caviar.posterior.evidence.log_joint import log_joints
 from caviar.posterior.simulation import _over_plates, conditional, one_by_one
 from caviar.testing import ElboEstimate, elbo_estimate, elbo_slopes
 from caviar.testing._elbo_estimate import conditional_on_labels, draws_of, row_axes, rows_to

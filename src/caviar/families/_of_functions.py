@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copyreg
 from abc import ABCMeta, abstractmethod
-from functools import cache, partial
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -36,13 +36,12 @@ class OfFunctions(ExponentialFamily, metaclass=_Kind):
     event_ndim: ClassVar[int] = 0
     """Axes of a value."""
 
-    _made_with: ClassVar[dict[str, Any]] = {}
+    _made_by: ClassVar[tuple[Any, ...]] = ()
 
     @classmethod
-    @cache
-    def having(cls, **attributes: Any) -> type[Self]:
-        """Return the class with these attributes, functions and statistics among them; the same ones give the same."""
-        body = {"__module__": cls.__module__, "__doc__": cls.__doc__, "_made_with": attributes}
+    def made_by(cls, maker: Callable[..., Any], *arguments: Any, **attributes: Any) -> type[Self]:
+        """Return a class with these attributes, pickled as what a cached function makes of its arguments."""
+        body = {"__module__": cls.__module__, "__doc__": cls.__doc__, "_made_by": (maker, arguments)}
         made: Any = _Kind(cls.__name__, (cls,), {**body, **attributes})
         return made
 
@@ -75,8 +74,7 @@ class OfFunctions(ExponentialFamily, metaclass=_Kind):
 
 
 def _as_pickled(family: Any) -> Any:
-    made_with = family._made_with
-    return (partial(family.__mro__[1].having, **made_with), ()) if made_with else family.__name__
+    return family._made_by or family.__name__
 
 
 copyreg.pickle(_Kind, _as_pickled)

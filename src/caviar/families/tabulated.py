@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -357,6 +358,7 @@ def support_of(family: type[ExponentialFamily]) -> type[Support]:
     return _SUPPORTS[family]
 
 
+@cache
 def tabulated(base: type[ExponentialFamily], functions: tuple[Function, ...]) -> type[Tabulated]:
     """Return the family that has some functions as statistics, after those of ``base``.
 
@@ -368,7 +370,10 @@ def tabulated(base: type[ExponentialFamily], functions: tuple[Function, ...]) ->
         Functions that it lacks. The same ones give the same class.
     """
     every = (*(PLAIN[name] for name in base.statistics), *functions)
-    return Tabulated.having(
+    return Tabulated.made_by(
+        tabulated,
+        base,
+        functions,
         base=base,
         functions=every,
         statistics=tuple(function.name for function in every),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -244,6 +245,7 @@ class TabulatedSticks(OfFunctions):
         )
 
 
+@cache
 def tabulated_sticks(functions: tuple[Function, ...]) -> type[TabulatedSticks]:
     """Return the family of weights of broken sticks that has functions of each as statistics.
 
@@ -253,4 +255,4 @@ def tabulated_sticks(functions: tuple[Function, ...]) -> type[TabulatedSticks]:
         Functions of a piece that are finite at 0, the piece itself among them. The same ones give the same class.
     """
     statistics = (*StickBreaking.statistics, *(function.name for function in functions))
-    return TabulatedSticks.having(functions=functions, statistics=statistics)
+    return TabulatedSticks.made_by(tabulated_sticks, functions, functions=functions, statistics=statistics)

@@ -12,7 +12,7 @@ from caviar._errors import ParameterError
 from caviar._typing import AnyArray, Array
 from caviar.families import ExponentialFamily, JointLabels, LabelFrequencies
 from caviar.families._shared import SharedFactor
-from caviar.posterior.log_joint import log_joints, stacked
+from caviar.posterior.evidence.log_joint import log_joints, stacked
 from caviar.posterior.simulation import one_by_one
 
 if TYPE_CHECKING:

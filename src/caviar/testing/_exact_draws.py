@@ -13,7 +13,7 @@ from caviar._errors import CaviarWarning, ModelError, ParameterError
 from caviar._typing import AnyArray, Array
 from caviar.families._transforms import Transform
 from caviar.numerics.arguments import require_whole
-from caviar.posterior.log_joint import LogJoint
+from caviar.posterior.evidence.log_joint import LogJoint
 from caviar.testing._differential_evolution import chains, chains_for, split_r_hat
 from caviar.testing._elbo_estimate import draws_of, row_axes, rows_to
 

@@ -21,7 +21,7 @@ from ...engine.ascent.problem import Problem
 from ...engine.evaluation.at_points import why_inexact
 from ...engine.evaluation.given_by_passes import why_apart
 from ...language import Normal, Plate, Variable
-from ..log_joint import LogJoint
+from .log_joint import LogJoint
 
 _MOST_NUMBERS = 2e5
 """Densities that are held at a time: those that a cache holds."""

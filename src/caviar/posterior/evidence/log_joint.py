@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .._typing import AnyArray, Array
-from ..language import Node, Plate, Variable
-from ..language.replication import replicated
-from .simulation import log_densities, one_by_one
+from ..._typing import AnyArray, Array
+from ...language import Node, Plate, Variable
+from ...language.replication import replicated
+from ..simulation import log_densities, one_by_one
 
 
 def stacked(values: Sequence[Any]) -> Any:
