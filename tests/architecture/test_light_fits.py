@@ -55,7 +55,7 @@ class Calls:
 
 
 @pytest.mark.parametrize(
-    ("estimator", "most"), [(cv.BayesianGaussianMixture, 1613), (cv.GaussianMixture, 1351)]
+    ("estimator", "most"), [(cv.BayesianGaussianMixture, 1615), (cv.GaussianMixture, 1353)]
 )
 def test_all_but_the_ascent_of_a_fit_is_few_calls(
     estimator: Any, most: int, monkeypatch: pytest.MonkeyPatch

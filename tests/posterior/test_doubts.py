@@ -8,7 +8,6 @@ from thinning import amount
 import caviar as cv
 import caviar.posterior.integration.asked as asked
 import caviar.posterior.integration.doubts as doubts
-import caviar.posterior.integration.drawn as weighted
 from caviar.engine.evaluation import log_joints
 from caviar.engine.response.cost import is_worth_a_series
 from caviar.fitting.model import assembled
@@ -71,7 +70,7 @@ def test_integrated_if_asked_for_whatever_it_costs(costly):
 
 
 def test_doubts_are_saved(costly, tmp_path, monkeypatch):
-    monkeypatch.setattr(weighted, "by_densities", lambda *arguments, **keywords: None)
+    monkeypatch.setattr(doubts, "by_densities", lambda *arguments, **keywords: None)
     posterior = stated(n_groups=60).fit(drawn(60), seed=0)
     remark = posterior.interval_remark
     assert "They are in doubt" in remark

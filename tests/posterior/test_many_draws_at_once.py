@@ -69,7 +69,7 @@ def test_together_as_by_itself(case, weighted):
     weights = np.linspace(0.5, 2.0, 30) if weighted and case is not with_missing_rows else None
     problem, values, rows = drawn(case, weights)
     found = log_joints(problem, values, rows)
-    one_by_one = [log_joint_at(problem, module._nth(values, number), rows) for number in range(7)]
+    one_by_one = [log_joint_at(problem, module._cut(values, number), rows) for number in range(7)]
     np.testing.assert_allclose(found, one_by_one, rtol=1e-12)
     assert len(set(one_by_one)) == 7
 
@@ -99,4 +99,4 @@ def test_draws_that_lose_digits_are_evaluated_by_themselves(monkeypatch):
     monkeypatch.setattr(module, "log_joint_at", noted)
     found = log_joints(problem, moved, rows)
     assert asked == [1e5]
-    assert found[3] == pytest.approx(log_joint_at(problem, module._nth(moved, 3), rows))
+    assert found[3] == pytest.approx(log_joint_at(problem, module._cut(moved, 3), rows))

@@ -26,8 +26,7 @@ from ..shown import ShowsUncertainty
 from ..uncertainty.known import Corrected, Source, Uncertainty, Widths
 from ..uncertainty.pending import Pending
 from .at_once import MOST_NUMBERS, integral_of, means_of, of_light_tails, separating_of
-from .doubts import doubt_of, doubt_of_series
-from .drawn import drawn_if_better
+from .doubts import doubt_of, doubt_of_series, drawn_if_better
 from .fits_at_values import TO_A_FIXED_POINT, arguments_of, fits_at_values
 from .integrated import IntegratedPosterior
 from .lattice_of_fits import MOST_DIMENSIONS, integral_of_fits, profiles_of

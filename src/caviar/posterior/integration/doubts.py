@@ -6,13 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from ..._errors import CaviarError
 from ..._typing import Array
+from ...engine.ascent.problem import Problem
+from ...engine.design.features import CONSTANT
+from ...engine.design.keys import StatisticKey, SumKey
 from ...engine.evaluation.given_by_passes import has_one_mode, operations_of_a_pass
-from ...engine.response.cost import is_worth_a_series
+from ...engine.response.cost import is_worth_a_series, n_draws_of_little_cost
+from ...engine.rows.row_map import RowMap
 from ...language.in_expectation import has_expectation
+from ..evidence.by_densities import by_densities
 from ..uncertainty.known import Uncertainty, Widths
 from .at_once import means_of, separating_of
 from .lattice_of_fits import MOST_DIMENSIONS
+from .shown import Drawn, Integrated
 
 _MOVED = 0.25
 """Standard deviations from which on a mean that moves is told."""
@@ -25,6 +32,41 @@ _WIDEST = 3
 
 _PASSES, _OPERATIONS = 60, 2e9
 """Passes of a fit, about, and the operations up to which one is made to tell how far means move: about two seconds."""
+
+_LEVEL, _OFF = 0.9, 0.02
+"""Of intervals, and how far from it the share of weighted draws in one is, beyond its error, where draws are shown."""
+
+_ERRORS, _EFFECTIVE = 4.0, 1_000
+"""Standard errors of that share that lie between where rows hide no labels, and there may be many numbers; and
+effective draws that take the place of figures that are integrated, which are smooth and know long tails."""
+
+_MOST_CHECKED, _SHOWN_DRAWS, _FEWEST_SHOWN = 1_000, 4_000, 1_000
+"""Weighted draws that check intervals, since more tell no more; and of those that are shown the most and the fewest."""
+
+_NO_MEAN, _SURELY = 1.0, 2.0
+"""Shape of the tail of weights from which on they have no mean, and by how many standard errors it is beyond that where
+draws tell nothing, neither what is right nor what is wrong."""
+
+_MOST_APART = 250
+"""Draws of a round that may be weighed one after another: about a second in all."""
+
+_FEW_DRAWS = (
+    "They are in doubt: their 90% intervals contain too few or too many weighted draws. "
+    "posterior.importance_sample(data) has better ones."
+)
+
+_UNCHECKED = (
+    "They could not be checked: of the weighted draws that would, a few have all of the weight, as with a prior that "
+    "has most of its mass at an edge. State what is known as known, or sample instead."
+)
+
+_NO_ROWS = 0.01
+"""Weight of the rows of a component below which it is empty."""
+
+_POOR_WEIGHTS = "They are in doubt: few weighted draws have much of the weight. Sample instead."
+
+_APART = 0.9
+"""Smallest eigenvalue of linear response above which components hardly overlap."""
 
 _UNTOLD = (
     "They are in doubt: this link has no method='expectation' that would tell how far its bound moves them. In trials "
@@ -112,6 +154,97 @@ def doubt_of_series(posterior: Any, pending: Any, response: Any, shown: Widths) 
         f"They are in doubt: to second order a mean of {name} moves by {abs(shift):.1f} of these standard deviations, "
         f"and its standard deviation is {ratio:.1f} times as large."
     )
+
+
+def drawn_if_better(posterior: Any, pending: Any, response: Any, shown: Widths) -> Widths:
+    """Return figures of weighted draws of few rows that hide something, if intervals contain too few or too many.
+
+    The draws are those of importance sampling, whose proposal reaches further than the intervals. Where their weights
+    are poor, they tell little, and what they tell counts the less.
+
+    Parameters
+    ----------
+    posterior, pending, response
+        The fit, its data, and its :class:`~caviar.posterior.linear_response.LinearResponse`.
+    shown
+        The figures without draws.
+    """
+    problem, row_map = posterior._bound(pending)
+    is_exact = isinstance(shown, Integrated) and shown.is_exact
+    if is_exact or not problem.factors or response.smallest_eigenvalue > _APART:
+        return shown
+    try:
+        sample = _disagreeing(posterior, pending, response, shown)
+    except CaviarError:
+        # too many would lose digits together, as those of vectors that are nearly in a plane; or a draw has no density
+        return shown
+    has_labels, is_integrated = any(own.labels for own in problem.factors), isinstance(shown, Integrated)
+    if sample is None or not _is_off(sample, posterior, shown, errors=1.0 if has_labels else _ERRORS):
+        return shown
+    if not has_labels and not (sample.is_usable and sample.effective_draws >= is_integrated * _EFFECTIVE):
+        return shown
+    if sample.pareto_k - _SURELY * sample.pareto_k_error > _NO_MEAN:
+        return shown if shown.doubt else shown.doubted(_UNCHECKED)
+    if len(sample.weights) < _FEWEST_SHOWN:
+        return shown if shown.doubt else shown.doubted(_FEW_DRAWS)
+    # of the prior of an empty component poor weights tell too little
+    keeps_left = not sample.is_usable and _has_empty_component(posterior, problem, row_map)
+    found = Drawn.of(sample, {name: posterior[name] for name in posterior}, shown, keeps_left=keeps_left)
+    return found if sample.is_usable else found.doubted(_POOR_WEIGHTS)
+
+
+def _disagreeing(posterior: Any, pending: Any, response: Any, shown: Widths) -> Any:
+    """Return draws that may be shown, if fewer ones disagree with intervals; None otherwise, or if they are dear."""
+    problem, row_map = posterior._bound(pending)
+    counted = posterior._counted(pending.data, pending.sample_weight)
+    density = by_densities(posterior, pending.data, pending.sample_weight, problem, counted, is_asked=False)
+
+    def most_of(n_draws: int) -> int:
+        if density is not None:
+            return density.n_draws_of_little_cost(n_draws)
+        return n_draws_of_little_cost(problem, row_map.source.n_rows, n_draws)
+
+    def drawn(n_draws: int) -> Any:
+        return posterior._importance_sample(
+            pending.data, response, n_draws, 0, pending.sample_weight, is_asked=False, most_apart=_MOST_APART
+        )
+
+    n, most = most_of(_MOST_CHECKED), most_of(_SHOWN_DRAWS)
+    sample = drawn(n) if n else None
+    if sample is None or not _is_off(sample, posterior, shown, errors=0.0):
+        return None
+    return drawn(most) if most > n else sample
+
+
+def _has_empty_component(posterior: Any, problem: Problem, row_map: RowMap) -> bool:
+    """Whether a component has no rows."""
+    arrays, labels = posterior._state(problem, row_map).arrays, problem.factors[0].name
+    counts = arrays.get(SumKey((StatisticKey(labels, "x"),), CONSTANT.key))
+    return counts is not None and bool(counts.min() < _NO_ROWS)
+
+
+def _is_off(sample: Any, posterior: Any, shown: Widths, errors: float) -> bool:
+    """Return whether an interval contains too little or too much of weighted draws, by so many standard errors."""
+    error = errors * np.sqrt(_LEVEL * (1.0 - _LEVEL) / sample.effective_draws)
+    for name in shown.sds:
+        shares = _shares_inside(sample, name, posterior[name], shown)
+        if (np.abs(shares - _LEVEL) > _OFF + error).any():
+            return True
+    return False
+
+
+def _shares_inside(sample: Any, name: str, factor: Any, shown: Uncertainty) -> Array:
+    """Return the probabilities of weighted draws inside the intervals of the entries of a variable."""
+    found = [np.zeros(0)]
+    for own in shown.marginals(name, factor, (0.5 - _LEVEL / 2, 0.5 + _LEVEL / 2)):
+        values = sample._of(name + own.part)
+        if own.lower is None or own.upper is None or np.shape(own.lower) != values.shape[1:]:
+            # points, and what is shared along a plate
+            continue
+        is_inside = (values >= own.lower) & (values <= own.upper)
+        has_width = np.isfinite(own.lower) & (own.lower < own.upper)
+        found.append(np.tensordot(sample.weights, is_inside, axes=1)[has_width])
+    return np.concatenate([np.ravel(own) for own in found])
 
 
 def _moved(posterior: Any, told: Any, name: str, shown: Uncertainty) -> float:
