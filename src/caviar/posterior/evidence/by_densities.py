@@ -29,6 +29,9 @@ _MOST_NUMBERS = 2e5
 _OF_ALL_DRAWS, _FEWEST_DRAWS = 1e7, 200
 """Densities of all draws that are few for any fit, less than a second; and draws below which they tell too little."""
 
+MOST_ROWS = int(_OF_ALL_DRAWS / (2.0 * _FEWEST_DRAWS))
+"""Rows beyond which even the fewest draws cost more."""
+
 _REACH, _STEP = 10.0, 0.6
 """Of the grid, in standard deviations of the factor: mean field is too narrow where a number depends on another one."""
 

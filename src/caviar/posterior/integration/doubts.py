@@ -15,7 +15,7 @@ from ...engine.evaluation.given_by_passes import has_one_mode, operations_of_a_p
 from ...engine.response.cost import is_worth_a_series, n_draws_of_little_cost
 from ...engine.rows.row_map import RowMap
 from ...language.in_expectation import has_expectation
-from ..evidence.by_densities import by_densities
+from ..evidence.by_densities import MOST_ROWS, by_densities
 from ..uncertainty.known import Uncertainty, Widths
 from .at_once import means_of, separating_of
 from .lattice_of_fits import MOST_DIMENSIONS
@@ -196,13 +196,17 @@ def drawn_if_better(posterior: Any, pending: Any, response: Any, shown: Widths) 
 def _disagreeing(posterior: Any, pending: Any, response: Any, shown: Widths) -> Any:
     """Return draws that may be shown, if fewer ones disagree with intervals; None otherwise, or if they are dear."""
     problem, row_map = posterior._bound(pending)
-    counted = posterior._counted(pending.data, pending.sample_weight)
-    density = by_densities(posterior, pending.data, pending.sample_weight, problem, counted, is_asked=False)
+    n_rows, density = row_map.source.n_rows, None
+    if n_rows <= MOST_ROWS:
+        counted = posterior._counted(pending.data, pending.sample_weight)
+        density = by_densities(
+            posterior, pending.data, pending.sample_weight, problem, counted, is_asked=False
+        )
 
     def most_of(n_draws: int) -> int:
         if density is not None:
             return density.n_draws_of_little_cost(n_draws)
-        return n_draws_of_little_cost(problem, row_map.source.n_rows, n_draws)
+        return n_draws_of_little_cost(problem, n_rows, n_draws)
 
     def drawn(n_draws: int) -> Any:
         return posterior._importance_sample(
