@@ -103,6 +103,32 @@ def test_a_number_of_each_row_is_integrated_out():
     np.testing.assert_allclose(density(cut), density(draws)[:7], rtol=1e-12)
 
 
+def test_a_covariate_that_is_known_in_some_rows_is_integrated_out_in_the_others():
+    data, rng = table(15, n_columns=1)
+    x, y = data["x0"], rng.integers(0, 2, 15)
+    is_missing = np.arange(15) % 4 == 0
+    hidden = cv.Normal("x", cv.Normal("m", 0.0, 0.1), cv.Gamma("q", 2, 2), plates=OBS)
+    at = cv.Normal("a", 0.0, 0.1) + cv.Normal("b", 0.0, 0.1) * hidden
+    data = {"x": np.where(is_missing, np.nan, x), "y": y}
+    posterior = cv.Model(cv.Bernoulli("y", cv.logistic(at), plates=OBS), hidden).fit(data)
+    density, _, _ = density_of(posterior, data)
+    draws = posterior._shared.drawn(posterior._factors, 25, np.random.default_rng(1))
+    points = np.linspace(-25.0, 25.0, 8001)[:, None]
+    found = []
+    for a, b, m, q in zip(*(draws[name] for name in ("a", "b", "m", "q")), strict=True):
+
+        def joint(x, a=a, b=b, m=m, q=q):
+            of_x = 0.5 * np.log(q / (2 * np.pi)) - 0.5 * q * (x - m) ** 2
+            return of_x + y * (a + b * x) - np.logaddexp(0.0, a + b * x)
+
+        missing = logsumexp(joint(points), axis=0) + np.log(points[1, 0] - points[0, 0])
+        prior = (
+            -0.05 * (a**2 + b**2 + m**2) + 1.5 * np.log(0.1 / (2 * np.pi)) + np.log(4.0) + np.log(q) - 2 * q
+        )
+        found.append(np.where(is_missing, missing, joint(x)).sum() + prior)
+    np.testing.assert_allclose(density(draws), found, rtol=1e-8)
+
+
 def grid_of_coefficients(data, most=14.0, n=141):
     """Return the values of three coefficients of a probit, and their exact posterior weights."""
     side = np.linspace(-most, most, n)

@@ -51,11 +51,11 @@ class ByDensities:
     rows
         The plate of the rows.
     hidden
-        The number of each row that is integrated out; None where links alone hide something.
+        The number of each row that is integrated out, where it is not known; None where links alone hide something.
     n_rows
         How many there are.
     grid
-        Its values, (Q, rows).
+        Its values, (Q, rows): all the same where it is known.
     weights
         How often each row counts, (rows,); None: once.
     """
@@ -72,8 +72,15 @@ class ByDensities:
     @property
     def size(self) -> int:
         """Densities of a draw, about."""
-        of_leaves = sum(np.size(self.known[leaf.name]) for leaf in self.model.leaves)
+        of_leaves = sum(
+            np.size(self.known[leaf.name]) for leaf in self.model.leaves if leaf is not self.hidden
+        )
         return max(1, len(self.grid) * (of_leaves + self.n_rows * (self.hidden is not None)))
+
+    @property
+    def _steps(self) -> Array:
+        """From one value of the grid to the next, (rows,); 0 where the number is known, or there is none."""
+        return self.grid[1] - self.grid[0] if len(self.grid) > 1 else np.zeros(self.n_rows)
 
     def n_draws_of_little_cost(self, most: float) -> int:
         """Return how many draws cost very little, beside as many pilot draws; 0 where those tell too little."""
@@ -112,10 +119,10 @@ class ByDensities:
             by_row = np.moveaxis(found, 1 + variable.plates.index(self.rows), 1)
             of_rows = of_rows + by_row.reshape(n * n_points, self.n_rows, -1).sum(axis=2)
         by_point = np.asarray(of_rows).reshape(n, n_points, -1)
-        if self.hidden is None:
-            each = by_point[:, 0]
-        else:
-            each = np.logaddexp.reduce(by_point, axis=1) + np.log(self.grid[1] - self.grid[0])
+        each, is_hidden = by_point[:, 0], self._steps > 0
+        if is_hidden.any():
+            inside = np.logaddexp.reduce(by_point[:, :, is_hidden], axis=1)
+            each[:, is_hidden] = inside + np.log(self._steps[is_hidden])
         return total + (each.sum(axis=1) if self.weights is None else each @ self.weights)
 
     def _counting(self, density: AnyArray, name: str) -> AnyArray:
@@ -155,15 +162,19 @@ def by_densities(
     if rows is None or len(hidden) > 1 or not (why_apart(problem) or why_inexact(problem)):
         return None
     values = posterior._evaluator.named(data).values
-    if not isinstance(values, Mapping) or not all(_is_complete(own) for own in values.values()):
+    if not isinstance(values, Mapping):
+        return None
+    # a number that is known in some rows has its values in the grid
+    values = {name: own for name, own in values.items() if not hidden or name != hidden[0].name}
+    if not all(map(_is_complete, values.values())):
         return None
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    found = ByDensities(model, dict(values), counted, rows, problem.bound.n_rows, weights=weights)
+    found = ByDensities(model, values, counted, rows, problem.bound.n_rows, weights=weights)
     if not hidden:
         return found
     name = hidden[0].name
     variable, points = model.variables[name], np.arange(-_REACH, _REACH + _STEP / 2, _STEP)
-    if not isinstance(variable, Normal) or variable.plates != (rows,) or name in values:
+    if not isinstance(variable, Normal) or variable.plates != (rows,):
         return None
     if not is_asked and not replace(found, hidden=variable, grid=points[:, None]).n_draws_of_little_cost(
         np.inf
