@@ -36,7 +36,7 @@ _PASSES, _OPERATIONS = 60, 2e9
 _LEVEL, _OFF = 0.9, 0.02
 """Of intervals, and how far from it the share of weighted draws in one is, beyond its error, where draws are shown."""
 
-_ERRORS, _EFFECTIVE = 4.0, 1_000
+_ERRORS, _EFFECTIVE = 2.0, 1_000
 """Standard errors of that share that lie between where rows hide no labels, and there may be many numbers; and
 effective draws that take the place of figures that are integrated, which are smooth and know long tails."""
 
