@@ -53,6 +53,8 @@ def test_answers_have_the_densities_that_passes_find(kind, weights):
     density, problem, row_map = density_of(posterior, data, weights)
     draws = posterior._shared.drawn(posterior._factors, 30, np.random.default_rng(1))
     np.testing.assert_allclose(density(draws), log_joints(problem, draws, row_map), rtol=1e-12)
+    lists = {name: own.tolist() for name, own in data.items()}
+    np.testing.assert_array_equal(density_of(posterior, lists, weights)[0](draws), density(draws))
 
 
 def test_groups_without_rows_do_not_count():

@@ -123,7 +123,10 @@ class ByDensities:
         if is_hidden.any():
             inside = np.logaddexp.reduce(by_point[:, :, is_hidden], axis=1)
             each[:, is_hidden] = inside + np.log(self._steps[is_hidden])
-        return total + (each.sum(axis=1) if self.weights is None else each @ self.weights)
+        if self.weights is not None:
+            # what does not count may have no density
+            each = np.where(self.weights > 0, each, 0.0) * self.weights
+        return total + each.sum(axis=1)
 
     def _counting(self, density: AnyArray, name: str) -> AnyArray:
         """Return densities, 0 of what does not count, which may have none."""
@@ -165,7 +168,10 @@ def by_densities(
     if not isinstance(values, Mapping):
         return None
     # a number that is known in some rows has its values in the grid
-    values = {name: own for name, own in values.items() if not hidden or name != hidden[0].name}
+    names = [name for name in values if not hidden or name != hidden[0].name]
+    values = {
+        name: np.asarray(own) if isinstance(own := values[name], list | tuple) else own for name in names
+    }
     if not all(map(_is_complete, values.values())):
         return None
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
