@@ -232,8 +232,10 @@ def test_effects_of_rows_are_integrated_over_in_every_fit_of_equal_models() -> N
         assert model.fit({"y": y}, seed=0).uncertainty == "integrated"
 
 
-@pytest.mark.parametrize("n_missing", [0, 10])
-def test_effects_of_rows_beside_a_covariate_are_in_doubt(n_missing: int) -> None:
+@pytest.mark.parametrize(
+    ("n_missing", "remark"), [(0, "weighted draws"), (10, "'own' of a row and the hidden")]
+)
+def test_effects_of_rows_beside_a_covariate_are_drawn_or_in_doubt(n_missing: int, remark: str) -> None:
     """A column with a distribution is no effect, whether or not it is known in all rows."""
     rng, row = np.random.default_rng(3), cv.Plate("row")
     x = rng.normal(size=40)
@@ -243,7 +245,7 @@ def test_effects_of_rows_beside_a_covariate_are_in_doubt(n_missing: int) -> None
     model = cv.Model(cv.Binomial("y", 12, cv.logistic(line), plates=row))
     y = rng.binomial(12, 1 / (1 + np.exp(0.3 - x - 0.7 * rng.normal(size=40))))
     told = model.fit({"x": np.where(np.arange(40) < n_missing, np.nan, x), "y": y}, seed=0)
-    assert "'own' of a row and the hidden number" in told.interval_remark
+    assert remark in told.interval_remark
 
 
 @pytest.mark.starts_of_users

@@ -179,7 +179,7 @@ def drawn_if_better(posterior: Any, pending: Any, response: Any, shown: Widths) 
         # too many would lose digits together, as those of vectors that are nearly in a plane; or a draw has no density
         return shown
     has_labels, is_integrated = any(own.labels for own in problem.factors), isinstance(shown, Integrated)
-    if sample is None or not _is_off(sample, posterior, shown, errors=1.0 if has_labels else _ERRORS):
+    if sample is None or not _is_off(sample, posterior, shown, has_labels=has_labels):
         return shown
     if not has_labels and not (sample.is_usable and sample.effective_draws >= is_integrated * _EFFECTIVE):
         return shown
@@ -215,7 +215,8 @@ def _disagreeing(posterior: Any, pending: Any, response: Any, shown: Widths) -> 
 
     n, most = most_of(_MOST_CHECKED), most_of(_SHOWN_DRAWS)
     sample = drawn(n) if n else None
-    if sample is None or not _is_off(sample, posterior, shown, errors=0.0):
+    has_labels = any(own.labels for own in problem.factors)
+    if sample is None or not _is_off(sample, posterior, shown, has_labels=has_labels, is_sure=False):
         return None
     return drawn(most) if most > n else sample
 
@@ -227,19 +228,35 @@ def _has_empty_component(posterior: Any, problem: Problem, row_map: RowMap) -> b
     return counts is not None and bool(counts.min() < _NO_ROWS)
 
 
-def _is_off(sample: Any, posterior: Any, shown: Widths, errors: float) -> bool:
-    """Return whether an interval contains too little or too much of weighted draws, by so many standard errors."""
-    error = errors * np.sqrt(_LEVEL * (1.0 - _LEVEL) / sample.effective_draws)
+def _is_off(sample: Any, posterior: Any, shown: Widths, *, has_labels: bool, is_sure: bool = True) -> bool:
+    """Return whether weighted draws disagree with an interval, or with a mean where rows hide no labels.
+
+    Components that overlap may change places in draws, which no mean of them knows.
+
+    Parameters
+    ----------
+    has_labels
+        Whether rows hide labels.
+    is_sure
+        Whether they disagree by more than their errors.
+    """
+    errors = is_sure * (1.0 if has_labels else _ERRORS) / np.sqrt(sample.effective_draws)
+    most = _OFF + errors * np.sqrt(_LEVEL * (1.0 - _LEVEL))
     for name in shown.sds:
-        shares = _shares_inside(sample, name, posterior[name], shown)
-        if (np.abs(shares - _LEVEL) > _OFF + error).any():
+        shares, shifts = _beside_draws(sample, name, posterior[name], shown)
+        if (np.abs(shares - _LEVEL) > most).any():
+            return True
+        if not has_labels and (shifts > _MOVED + errors).any():
             return True
     return False
 
 
-def _shares_inside(sample: Any, name: str, factor: Any, shown: Uncertainty) -> Array:
-    """Return the probabilities of weighted draws inside the intervals of the entries of a variable."""
-    found = [np.zeros(0)]
+def _beside_draws(sample: Any, name: str, factor: Any, shown: Uncertainty) -> tuple[Array, Array]:
+    """Return the probabilities of weighted draws inside the intervals of entries of a variable, and how far means are.
+
+    The latter are in standard deviations of the draws.
+    """
+    shares, shifts = [np.zeros(0)], [np.zeros(0)]
     for own in shown.marginals(name, factor, (0.5 - _LEVEL / 2, 0.5 + _LEVEL / 2)):
         values = sample._of(name + own.part)
         if own.lower is None or own.upper is None or np.shape(own.lower) != values.shape[1:]:
@@ -247,8 +264,13 @@ def _shares_inside(sample: Any, name: str, factor: Any, shown: Uncertainty) -> A
             continue
         is_inside = (values >= own.lower) & (values <= own.upper)
         has_width = np.isfinite(own.lower) & (own.lower < own.upper)
-        found.append(np.tensordot(sample.weights, is_inside, axes=1)[has_width])
-    return np.concatenate([np.ravel(own) for own in found])
+        shares.append(np.tensordot(sample.weights, is_inside, axes=1)[has_width])
+        mean, sd = sample.mean(name + own.part)[has_width], sample.sd(name + own.part)[has_width]
+        apart = np.abs(np.asarray(own.mean)[has_width] - mean)
+        # a mean may be infinite, of which draws know nothing
+        has_mean = np.isfinite(apart) & (sd > 0)
+        shifts.append(np.divide(apart, sd, out=np.zeros_like(sd), where=has_mean))
+    return np.concatenate([np.ravel(own) for own in shares]), np.concatenate(shifts, axis=None)
 
 
 def _moved(posterior: Any, told: Any, name: str, shown: Uncertainty) -> float:
