@@ -1,5 +1,7 @@
 """Weights of draws from the densities of the statement, and what is shown of few rows that hide something."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from scipy.special import expit, log_ndtr, logsumexp
@@ -7,7 +9,8 @@ from scipy.stats import bernoulli, nbinom, norm
 
 import caviar as cv
 from caviar.engine.evaluation.log_joints import log_joints
-from caviar.posterior.evidence.by_densities import by_densities
+from caviar.posterior.evidence.by_densities import ByDensities, by_densities
+from caviar.posterior.uncertainty.pending import Pending
 from caviar.testing import check_intervals
 
 OBS = cv.Plate("obs")
@@ -188,3 +191,16 @@ def test_what_densities_do_not_tell(case):
         prior = model.fit(data)
     posterior = model.fit(data, prior=prior)
     assert density_of(posterior, data)[0] is None
+
+
+def test_many_rows_take_no_densities_unasked():
+    """Figures of 1,500 rows took ten seconds, and the evidence most of a minute."""
+    model, data = two_outcomes(n=1500)
+    posterior = model.fit(data, seed=0)
+    problem, _ = posterior._bound(Pending(data, None))
+    found = by_densities(posterior, data, None, problem, {}, is_asked=False)
+    assert found.n_draws_of_little_cost(4_000) == 0
+    assert not found.center.size
+    with patch.object(ByDensities, "__call__", side_effect=AssertionError("densities of many rows")):
+        posterior.summary()
+        assert "method='importance_sampling' does it" in posterior.evidence(data).remark

@@ -31,6 +31,9 @@ _MOST_NUMBERS = 2e5
 _OF_ALL_DRAWS, _FEWEST_DRAWS = 1e7, 200
 """Densities of all draws that are few for any fit, less than a second; and draws below which they tell too little."""
 
+_LIKE_A_PASS = 3e4
+"""Densities of a draw that take about as long as a pass over the rows: of more rows passes are faster, where exact."""
+
 _STEP = 0.25
 _PLACES = np.arange(-4.0, 4.0 + _STEP / 2, _STEP)
 _GRID, _LOG_STEPS = np.sinh(_PLACES), np.log(np.cosh(_PLACES) * _STEP)
@@ -211,12 +214,14 @@ def by_densities(
     counted
         Which repetitions of globals count.
     is_asked
-        Whether it may cost much.
+        Whether it may cost much. Otherwise, if draws of little cost are too few, only the cost is told: the factors of
+        the rows are not found.
     """
     model = posterior.model
     hidden = [own for factor in problem.factors for own in factor.variables if not own.is_brought]
     rows = _rows_of(posterior, problem)
-    if rows is None or len(hidden) > 1 or not (why_apart(problem) or why_inexact(problem)):
+    is_exact_by_passes = not why_inexact(problem)
+    if rows is None or len(hidden) > 1 or (is_exact_by_passes and not why_apart(problem)):
         return None
     values = posterior._evaluator.named(data).values
     if not isinstance(values, Mapping) or not all(_is_complete(own) for own in values.values()):
@@ -224,14 +229,16 @@ def by_densities(
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     found = ByDensities(model, dict(values), counted, rows, problem.bound.n_rows, weights=weights)
     if not hidden:
-        return found
+        return None if is_exact_by_passes and found.size > _LIKE_A_PASS else found
     name = hidden[0].name
     variable = model.variables[name]
     if not isinstance(variable, Normal) or variable.plates != (rows,) or name in values:
         return None
     found = replace(found, hidden=variable)
-    if not is_asked and not found.n_draws_of_little_cost(np.inf):
+    if is_exact_by_passes and found.size > _LIKE_A_PASS:
         return None
+    if not is_asked and not found.n_draws_of_little_cost(np.inf):
+        return found
     factor = posterior.local(data)[name]
     return replace(found, center=np.asarray(factor.mean), scale=np.sqrt(factor.variance))
 
