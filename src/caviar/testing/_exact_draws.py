@@ -71,7 +71,8 @@ def exact_draws(
     Raises
     ------
     ModelError
-        If a label, a count or a chain of states is hidden, or a variable is a point mass.
+        If a label, a count or a chain of states is hidden, a variable is a point mass, the prior of the fit was an
+        earlier posterior, or its rows had weights.
 
     Warns
     -----
@@ -94,6 +95,7 @@ def exact_draws(
     0.6
     """
     require_whole("n_steps", n_steps, _FEWEST_STEPS)
+    _refuse_what_densities_do_not_tell(posterior)
     rng = np.random.default_rng(seed)
     local = posterior.local(data, anew=False)
     probe, _ = draws_of(posterior, local, rng, 2, {})
@@ -123,6 +125,22 @@ def exact_draws(
         )
     in_order = kept.swapaxes(0, 1).reshape(-1, coordinates.size)
     return ExactDraws(coordinates.values(in_order), n_chains, r_hat)
+
+
+def _refuse_what_densities_do_not_tell(posterior: Posterior) -> None:
+    """Refuse a fit whose posterior is another one than that of its statement and data."""
+    if posterior._evaluator.prior is not None:
+        raise ModelError(
+            "the prior of this posterior was an earlier posterior, whose rows are not in these data; fit the model "
+            "to all rows at once"
+        )
+    summary = posterior.data_summary or {}
+    rows, weight = summary.get("rows"), summary.get("weight")
+    if rows is not None and weight is not None and not np.isclose(weight, rows):
+        raise ModelError(
+            f"the {rows} rows of this fit had weights of {weight:g} in all, which the densities of the model do not "
+            f"have; fit without sample_weight"
+        )
 
 
 def _hidden_numbers(posterior: Posterior, drawn: Collection[str]) -> list[str]:
