@@ -108,7 +108,7 @@ def exact_draws(
     half, known = n_chains // 2, posterior._evaluator.named(data).values
     brought = [name for name, variable in posterior.model.variables.items() if variable.is_brought]
     known = {name: value for name, value in known.items() if name not in begun}
-    density = LogJoint(posterior.model.nodes, known, half, left_out=brought)
+    density = LogJoint(posterior.model.nodes, known, half, _seen(posterior, known), left_out=brought)
 
     def log_density(vectors: Array) -> Array:
         with np.errstate(all="ignore"):
@@ -134,13 +134,31 @@ def _refuse_what_densities_do_not_tell(posterior: Posterior) -> None:
             "the prior of this posterior was an earlier posterior, whose rows are not in these data; fit the model "
             "to all rows at once"
         )
-    summary = posterior.data_summary or {}
-    rows, weight = summary.get("rows"), summary.get("weight")
-    if rows is not None and weight is not None and not np.isclose(weight, rows):
+    arguments = (posterior.data_summary or {}).get("arguments", {})
+    if arguments.get("sample_weight") is not None:
         raise ModelError(
-            f"the {rows} rows of this fit had weights of {weight:g} in all, which the densities of the model do not "
-            f"have; fit without sample_weight"
+            "the rows of this fit had weights, which the densities of the model do not have; fit without sample_weight"
         )
+
+
+def _seen(posterior: Posterior, known: Mapping[str, Any]) -> dict[str, AnyArray]:
+    """Return which values of observed variables are not missing, where some are: the others integrate to 1.
+
+    Raises
+    ------
+    ModelError
+        If vectors are missing, or values on which others depend.
+    """
+    found = {}
+    for name, variable in posterior.model.variables.items():
+        value = np.asarray(known.get(name, 0.0))
+        if value.dtype.kind != "f" or not np.isnan(value).any():
+            continue
+        has_children = any(variable in other.parents for other in posterior.model.variables.values())
+        if has_children or value.ndim > len(variable.plates):
+            raise ModelError(f"'{name}' has missing values that cannot be drawn; leave these rows out")
+        found[name] = ~np.isnan(value)
+    return found
 
 
 def _hidden_numbers(posterior: Posterior, drawn: Collection[str]) -> list[str]:
