@@ -177,3 +177,21 @@ def test_r_hat():
     assert found[1] == pytest.approx(np.sqrt(2.0), rel=0.15)
     drifting = mixed + np.array([1.0, 0.0]) * np.linspace(0, 4, 400)[:, None, None]
     assert split_r_hat(drifting)[0] > 1.3
+
+
+def test_posteriors_of_more_than_the_data_are_refused():
+    """Chains know the statement and the data alone: right intervals after an update were said to contain 4%."""
+    model = cv.Model(cv.Bernoulli("x", cv.Beta("p", 1, 1), plates=cv.Plate("obs")))
+    data = {"x": [1, 1, 0]}
+    with pytest.raises(cv.ModelError, match="an earlier posterior"):
+        cv.testing.exact_draws(model.fit({"x": [1] * 50}).update(data), data)
+    with pytest.raises(cv.ModelError, match="had weights"):
+        cv.testing.check_intervals(model.fit(data, sample_weight=[10.0, 10.0, 10.0]), data)
+
+
+def test_answers_that_are_missing_integrate_to_one():
+    """With one missing no chain moved, and a RuntimeWarning came."""
+    row = cv.Plate("obs")
+    model = cv.Model(cv.Bernoulli("x", cv.Beta("p", 2, 1), plates=row))
+    draws = cv.testing.exact_draws(model.fit({"x": [1, np.nan, 0]}), {"x": [1, np.nan, 0]}, n_steps=600)
+    assert draws["p"].mean() == pytest.approx(0.6, abs=0.02)

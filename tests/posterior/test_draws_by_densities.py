@@ -1,12 +1,16 @@
 """Weights of draws from the densities of the statement, and what is shown of few rows that hide something."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import expit, log_ndtr, logsumexp
+from scipy.stats import bernoulli, nbinom, norm
 
 import caviar as cv
 from caviar.engine.evaluation.log_joints import log_joints
-from caviar.posterior.evidence.by_densities import by_densities
+from caviar.posterior.evidence.by_densities import ByDensities, by_densities
+from caviar.posterior.uncertainty.pending import Pending
 from caviar.testing import check_intervals
 
 OBS = cv.Plate("obs")
@@ -131,6 +135,37 @@ def test_a_covariate_that_is_known_in_some_rows_is_integrated_out_in_the_others(
     np.testing.assert_allclose(density(draws), found, rtol=1e-7)
 
 
+@pytest.mark.parametrize("answer", ["logistic", "counts"])
+def test_draws_that_move_the_number_of_a_row_far_beyond_its_factor_have_their_density(answer):
+    """A precise measurement has an unknown offset: of a draw of it the number is 50 deviations from where it was."""
+    rng = np.random.default_rng(2)
+    u, precision = rng.normal(size=8), 2500.0
+    data = {"y": u + 0.5 + rng.normal(size=8) / np.sqrt(precision)}
+    hidden = cv.Normal("u", cv.Normal("m", 0.0, 1.0), 1.0, plates=OBS)
+    measured = cv.Normal("y", cv.Normal("b", 0.0, 1.0) + hidden, precision, plates=OBS)
+    at = cv.Normal("c", 0.0, 0.25) * hidden
+    if answer == "logistic":
+        data["z"] = (rng.logistic(size=8) < 3.0 * u).astype(int)
+        leaf = cv.Bernoulli("z", cv.logistic(at), plates=OBS)
+    else:
+        data["z"] = rng.poisson(np.exp(u))
+        leaf = cv.NegativeBinomial("z", cv.exp(at), 3.0, plates=OBS)
+    posterior = cv.Model(measured, leaf).fit(data, seed=0)
+    density, _, _ = density_of(posterior, data)
+    draws = {"m": rng.normal(size=20), "b": rng.normal(size=20), "c": 4.0 * rng.normal(size=20)}
+    found = []
+    for m, b, c in zip(*draws.values(), strict=True):
+        points = (data["y"] - b) + np.linspace(-0.3, 0.3, 4001)[:, None]
+        each = norm.logpdf(points, m) + norm.logpdf(data["y"], b + points, precision**-0.5)
+        if answer == "logistic":
+            each += bernoulli.logpmf(data["z"], expit(c * points))
+        else:
+            each += nbinom.logpmf(data["z"], 3.0, 1.0 / (1.0 + np.exp(c * points) / 3.0))
+        rows = logsumexp(each, axis=0) + np.log(points[1, 0] - points[0, 0])
+        found.append(rows.sum() + norm.logpdf([m, b]).sum() + norm.logpdf(c, 0.0, 2.0))
+    np.testing.assert_allclose(density(draws), found, atol=1e-3)
+
+
 def grid_of_coefficients(data, most=14.0, n=141):
     """Return the values of three coefficients of a probit, and their exact posterior weights."""
     side = np.linspace(-most, most, n)
@@ -184,3 +219,16 @@ def test_what_densities_do_not_tell(case):
         prior = model.fit(data)
     posterior = model.fit(data, prior=prior)
     assert density_of(posterior, data)[0] is None
+
+
+def test_many_rows_take_no_densities_unasked():
+    """Figures of 1,500 rows took ten seconds, and the evidence most of a minute."""
+    model, data = two_outcomes(n=1500)
+    posterior = model.fit(data, seed=0)
+    problem, _ = posterior._bound(Pending(data, None))
+    found = by_densities(posterior, data, None, problem, {}, is_asked=False)
+    assert found.n_draws_of_little_cost(4_000) == 0
+    assert not found.center.size
+    with patch.object(ByDensities, "__call__", side_effect=AssertionError("densities of many rows")):
+        posterior.summary()
+        assert "method='importance_sampling' does it" in posterior.evidence(data).remark

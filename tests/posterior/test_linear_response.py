@@ -523,3 +523,13 @@ def test_the_data_of_the_fit_are_not_measured_again(mixture, monkeypatch):
     assert not measured
     with pytest.raises(cv.DataError, match="beyond a double"):
         posterior.linear_response({"x": 1e200 * data["x"]})
+
+
+def test_a_large_vector_that_nothing_depends_on_keeps_the_widths_of_its_factor():
+    """Of 70 locations or more the range of a response of 0 had no dimensions, and summaries ended in a ValueError."""
+    data = {"x": np.random.default_rng(0).normal(size=(20, 150))}
+    mean = cv.MultivariateNormal("m", np.zeros(150), np.eye(150))
+    x = cv.MultivariateNormal("x", mean, np.eye(150), plates=cv.Plate("row"))
+    posterior = cv.Model(x).fit(data)
+    np.testing.assert_allclose(posterior.sd("m"), 21**-0.5)
+    np.testing.assert_allclose(posterior.linear_response(data).sd("m"), 21**-0.5)

@@ -71,7 +71,8 @@ def exact_draws(
     Raises
     ------
     ModelError
-        If a label, a count or a chain of states is hidden, or a variable is a point mass.
+        If a label, a count or a chain of states is hidden, a variable is a point mass, the prior of the fit was an
+        earlier posterior, or its rows had weights.
 
     Warns
     -----
@@ -94,6 +95,7 @@ def exact_draws(
     0.6
     """
     require_whole("n_steps", n_steps, _FEWEST_STEPS)
+    _refuse_what_densities_do_not_tell(posterior)
     rng = np.random.default_rng(seed)
     local = posterior.local(data, anew=False)
     probe, _ = draws_of(posterior, local, rng, 2, {})
@@ -106,7 +108,7 @@ def exact_draws(
     half, known = n_chains // 2, posterior._evaluator.named(data).values
     brought = [name for name, variable in posterior.model.variables.items() if variable.is_brought]
     known = {name: value for name, value in known.items() if name not in begun}
-    density = LogJoint(posterior.model.nodes, known, half, left_out=brought)
+    density = LogJoint(posterior.model.nodes, known, half, _seen(posterior, known), left_out=brought)
 
     def log_density(vectors: Array) -> Array:
         with np.errstate(all="ignore"):
@@ -123,6 +125,40 @@ def exact_draws(
         )
     in_order = kept.swapaxes(0, 1).reshape(-1, coordinates.size)
     return ExactDraws(coordinates.values(in_order), n_chains, r_hat)
+
+
+def _refuse_what_densities_do_not_tell(posterior: Posterior) -> None:
+    """Refuse a fit whose posterior is another one than that of its statement and data."""
+    if posterior._evaluator.prior is not None:
+        raise ModelError(
+            "the prior of this posterior was an earlier posterior, whose rows are not in these data; fit the model "
+            "to all rows at once"
+        )
+    arguments = (posterior.data_summary or {}).get("arguments", {})
+    if arguments.get("sample_weight") is not None:
+        raise ModelError(
+            "the rows of this fit had weights, which the densities of the model do not have; fit without sample_weight"
+        )
+
+
+def _seen(posterior: Posterior, known: Mapping[str, Any]) -> dict[str, AnyArray]:
+    """Return which values of observed variables are not missing, where some are: the others integrate to 1.
+
+    Raises
+    ------
+    ModelError
+        If vectors are missing, or values on which others depend.
+    """
+    found = {}
+    for name, variable in posterior.model.variables.items():
+        value = np.asarray(known.get(name, 0.0))
+        if value.dtype.kind != "f" or not np.isnan(value).any():
+            continue
+        has_children = any(variable in other.parents for other in posterior.model.variables.values())
+        if has_children or value.ndim > len(variable.plates):
+            raise ModelError(f"'{name}' has missing values that cannot be drawn; leave these rows out")
+        found[name] = ~np.isnan(value)
+    return found
 
 
 def _hidden_numbers(posterior: Posterior, drawn: Collection[str]) -> list[str]:

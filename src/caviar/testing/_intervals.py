@@ -120,7 +120,8 @@ def check_intervals(
     Raises
     ------
     ModelError
-        If a label, a count or a chain of states is hidden, or a variable is a point mass.
+        If a label, a count or a chain of states is hidden, a variable is a point mass, the prior of the fit was an
+        earlier posterior, or its rows had weights.
 
     Warns
     -----

@@ -31,6 +31,8 @@ _MOST_NUMBERS, _MOST_ROWS = 300, 5e7
 """Most numbers of all globals that ``"auto"`` draws, since of more the weights are hardly ever usable; and most rows
 that all draws together read, some tens of seconds for a mixture."""
 
+_MOST_DENSITIES = 3e8
+"""Of all draws that ``"auto"`` weighs by densities: about half a minute."""
 
 _PREFERRED = 2.0
 """Errors of importance sampling over those of second order up to which the former is taken: it leaves nothing out."""
@@ -247,6 +249,11 @@ class TellsEvidence(Responds):
         if not is_asked and 2 * n_draws * n_rows > _MOST_ROWS:
             raise ModelError(
                 f"importance sampling would read {n_rows:,} rows {2 * n_draws:,} times; "
+                f"method='importance_sampling' does it"
+            )
+        if not is_asked and density is not None and 2 * n_draws * density.size > _MOST_DENSITIES:
+            raise ModelError(
+                f"importance sampling would integrate out the hidden numbers of {n_rows:,} rows {2 * n_draws:,} times; "
                 f"method='importance_sampling' does it"
             )
         of_q = self._shared.drawn(self._factors, _OF_Q, rng)

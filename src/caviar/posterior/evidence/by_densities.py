@@ -4,8 +4,10 @@ r"""The log density of rows and globals from the densities of the statement, wha
     + \sum_n \log \int p(u_n \mid \theta) \prod_j p(x_{nj} \mid u_n, \theta)\, du_n
 
 An answer behind a link has a density of its own given its predictor, without the number that makes its updates
-conjugate. One number of a row besides, u, is integrated out on a grid about its factor: of a smooth density that falls
-to nothing at both ends the sum over equal steps is exact to many digits.
+conjugate. One number of a row besides, u, is integrated out on a grid about the maximum of its density given each draw,
+which Newton's steps from its factor lead to: globals that are far from their means move it by many standard deviations
+of the factor. The grid is :math:`u = c + s \sinh t` with equal steps of t, close in the middle and wide at its ends. Of
+a smooth density that falls to nothing at both ends the sum over equal steps is exact to many digits.
 """
 
 from __future__ import annotations
@@ -32,8 +34,29 @@ _OF_ALL_DRAWS, _FEWEST_DRAWS = 1e7, 200
 MOST_ROWS = int(_OF_ALL_DRAWS / (2.0 * _FEWEST_DRAWS))
 """Rows beyond which even the fewest draws cost more."""
 
-_REACH, _STEP = 10.0, 0.6
-"""Of the grid, in standard deviations of the factor: mean field is too narrow where a number depends on another one."""
+_LIKE_A_PASS = 3e4
+"""Densities of a draw that take about as long as a pass over the rows: of more rows passes are faster, where exact."""
+
+_STEP = 0.25
+_PLACES = np.arange(-4.0, 4.0 + _STEP / 2, _STEP)
+_GRID, _LOG_STEPS = np.sinh(_PLACES), np.log(np.cosh(_PLACES) * _STEP)
+"""Grid about a maximum, in standard deviations as the curvature there tells them, to 27; and the logs of its steps."""
+
+_THREE = np.array([-1.0, 0.0, 1.0])
+"""Points of which a parabola tells the maximum of a Normal density exactly, and that of others step by step."""
+
+_MOST_STEPS, _FEW_STEPS = 30, 3
+"""Steps to a maximum at most, and as a rule."""
+
+_FURTHEST, _WIDTH = 1e3, 5.0
+"""Standard deviations that a step moves at most, and the factor by which it changes these at most, where the density is
+no parabola."""
+
+_LOWEST = -1e300
+"""Log density in the place of none, of which differences are numbers."""
+
+_NEAR, _SIMILAR = 0.3, 1.3
+"""Last step, and the factor of the last change of widths, at which the grid is close enough."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +73,13 @@ class ByDensities:
         Name of a variable -> how often its repetitions count, for those of which not all count once.
     rows
         The plate of the rows.
-    hidden
-        The number of each row that is integrated out, where it is not known; None where links alone hide something.
     n_rows
         How many there are.
-    grid
-        Its values, (Q, rows): all the same where it is known.
+    hidden
+        The number of each row that is integrated out, where it is not known; None where links alone hide something.
+    center, scale
+        Mean and standard deviation of its factor, (rows,): where the search of its maximum given a draw begins. The
+        latter is 0 where the number is known.
     weights
         How often each row counts, (rows,); None: once.
     """
@@ -66,21 +90,18 @@ class ByDensities:
     rows: Plate
     n_rows: int
     hidden: Variable | None = None
-    grid: Array = field(default_factory=lambda: np.zeros((1, 0)))
+    center: Array = field(default_factory=lambda: np.zeros(0))
+    scale: Array = field(default_factory=lambda: np.ones(0))
     weights: Array | None = None
 
     @property
     def size(self) -> int:
         """Densities of a draw, about."""
-        of_leaves = sum(
-            np.size(self.known[leaf.name]) for leaf in self.model.leaves if leaf is not self.hidden
-        )
-        return max(1, len(self.grid) * (of_leaves + self.n_rows * (self.hidden is not None)))
-
-    @property
-    def _steps(self) -> Array:
-        """From one value of the grid to the next, (rows,); 0 where the number is known, or there is none."""
-        return self.grid[1] - self.grid[0] if len(self.grid) > 1 else np.zeros(self.n_rows)
+        observed = [leaf.name for leaf in self.model.leaves if leaf is not self.hidden]
+        of_leaves = sum(np.size(self.known[name]) for name in observed)
+        if self.hidden is None:
+            return max(1, of_leaves)
+        return (len(_GRID) + _FEW_STEPS * len(_THREE)) * (of_leaves + self.n_rows)
 
     def n_draws_of_little_cost(self, most: float) -> int:
         """Return how many draws cost very little, beside as many pilot draws; 0 where those tell too little."""
@@ -92,41 +113,86 @@ class ByDensities:
         n = min(len(_first(own)) for own in values.values())
         most = int(max(1, min(n, _MOST_NUMBERS // self.size)))
         parts = [_cut(values, start, start + most) for start in range(0, n, most)]
-        density: dict[int, LogJoint] = {}
+        densities: dict[int, LogJoint] = {}
         found = []
         for part in parts:
             size = min(len(_first(own)) for own in part.values())
-            if size not in density:
-                density[size] = self._density(size * len(self.grid))
-            found.append(self._of(density[size], part, size))
+            found.append(self._of(densities, part, size))
         return np.concatenate(found)
 
-    def _density(self, n: int) -> LogJoint:
-        brought = [name for name, own in self.model.variables.items() if own.is_brought]
-        return LogJoint(self.model.nodes, self.known, n, left_out=brought)
+    def _density(self, densities: dict[int, LogJoint], n: int) -> LogJoint:
+        """Return the log density of n values of all variables, made once."""
+        if n not in densities:
+            brought = [name for name, own in self.model.variables.items() if own.is_brought]
+            densities[n] = LogJoint(self.model.nodes, self.known, n, left_out=brought)
+        return densities[n]
 
-    def _of(self, density: LogJoint, values: Mapping[str, Any], n: int) -> Array:
-        n_points, total = len(self.grid), np.zeros(n)
-        if self.hidden is not None:
-            values = {name: _repeated(own, n_points) for name, own in values.items()}
-            values[self.hidden.name] = np.tile(self.grid, (n, 1))
-        of_rows: Array | float = 0.0
-        for name, found in density.each(values).items():
-            variable = self.model.variables[name]
-            if self.rows not in variable.plates:
-                total += self._counting(found, name)[::n_points].reshape(n, -1).sum(axis=1)
-                continue
-            by_row = np.moveaxis(found, 1 + variable.plates.index(self.rows), 1)
-            of_rows = of_rows + by_row.reshape(n * n_points, self.n_rows, -1).sum(axis=2)
-        by_point = np.asarray(of_rows).reshape(n, n_points, -1)
-        each, is_hidden = by_point[:, 0], self._steps > 0
-        if is_hidden.any():
-            inside = np.logaddexp.reduce(by_point[:, :, is_hidden], axis=1)
-            each[:, is_hidden] = inside + np.log(self._steps[is_hidden])
+    def _of(self, densities: dict[int, LogJoint], values: Mapping[str, Any], n: int) -> Array:
+        if self.hidden is None:
+            total, each = self._at(self._density(densities, n), values, n)
+        else:
+            center, scale = self._maxima(densities, values, n)
+            at = center + scale * _GRID[:, np.newaxis, np.newaxis]
+            total, of_rows = self._with_hidden(densities, values, at)
+            is_hidden = self.scale > 0
+            steps = _LOG_STEPS[:, np.newaxis, np.newaxis] + np.log(np.where(is_hidden, scale, 1.0))
+            each = np.where(is_hidden, np.logaddexp.reduce(of_rows + steps, axis=0), of_rows[0])
         if self.weights is not None:
             # what does not count may have no density
             each = np.where(self.weights > 0, each, 0.0) * self.weights
         return total + each.sum(axis=1)
+
+    def _maxima(
+        self, densities: dict[int, LogJoint], values: Mapping[str, Any], n: int
+    ) -> tuple[Array, Array]:
+        """Return where the hidden numbers are likeliest given each draw, and about how wide their densities are.
+
+        Each step is that to the maximum of the parabola through three points. Both are (n, rows).
+        """
+        center, scale = (np.tile(own, (n, 1)) for own in (self.center, self.scale))
+        for _ in range(_MOST_STEPS):
+            _, found = self._with_hidden(
+                densities, values, center + scale * _THREE[:, np.newaxis, np.newaxis]
+            )
+            before, here, after = np.nan_to_num(found, nan=_LOWEST, neginf=_LOWEST)
+            slope, curvature = 0.5 * (after - before), 2.0 * here - before - after
+            is_peaked = curvature > 0
+            safe = np.where(is_peaked, curvature, 1.0)
+            move = np.where(is_peaked, slope / safe, np.sign(slope)).clip(-_FURTHEST, _FURTHEST)
+            width = np.where(is_peaked, 1.0 / np.sqrt(safe), 1.0).clip(1.0 / _WIDTH, _WIDTH)
+            center, scale = center + scale * move, scale * width
+            is_near = (np.abs(move) < _NEAR * width) & (np.maximum(width, 1.0 / width) < _SIMILAR)
+            if is_near.all():
+                break
+        return center, scale
+
+    def _with_hidden(
+        self, densities: dict[int, LogJoint], values: Mapping[str, Any], at: Array
+    ) -> tuple[Array, Array]:
+        """Return the log densities of draws of globals, (n,), and of their rows at values of what these hide.
+
+        The values are (Q, n, rows), as are the densities of the rows.
+        """
+        n_points, n, _ = at.shape
+        values = {name: _each(own, lambda part: _repeated(part, n_points)) for name, own in values.items()}
+        assert self.hidden is not None
+        values[self.hidden.name] = at.reshape(n_points * n, -1)
+        with np.errstate(over="ignore"):
+            # far from a maximum
+            total, of_rows = self._at(self._density(densities, n_points * n), values, n_points * n)
+        return total[:n], of_rows.reshape(at.shape)
+
+    def _at(self, density: LogJoint, values: Mapping[str, Any], n: int) -> tuple[Array, Array]:
+        """Return the log densities of n values of the globals, (n,), and of their rows, (n, rows)."""
+        total, of_rows = np.zeros(n), np.zeros((n, self.n_rows))
+        for name, found in density.each(values).items():
+            variable = self.model.variables[name]
+            if self.rows not in variable.plates:
+                total += self._counting(found, name).reshape(n, -1).sum(axis=1)
+                continue
+            by_row = np.moveaxis(found, 1 + variable.plates.index(self.rows), 1)
+            of_rows += by_row.reshape(n, self.n_rows, -1).sum(axis=2)
+        return total, of_rows
 
     def _counting(self, density: AnyArray, name: str) -> AnyArray:
         """Return densities, 0 of what does not count, which may have none."""
@@ -157,17 +223,19 @@ def by_densities(
     counted
         Which repetitions of globals count.
     is_asked
-        Whether it may cost much.
+        Whether it may cost much. Otherwise, if draws of little cost are too few, only the cost is told: the factors of
+        the rows are not found.
     """
     model = posterior.model
     hidden = [own for factor in problem.factors for own in factor.variables if not own.is_brought]
     rows = _rows_of(posterior, problem)
-    if rows is None or len(hidden) > 1 or not (why_apart(problem) or why_inexact(problem)):
+    is_exact_by_passes = not why_inexact(problem)
+    if rows is None or len(hidden) > 1 or (is_exact_by_passes and not why_apart(problem)):
         return None
     values = posterior._evaluator.named(data).values
     if not isinstance(values, Mapping):
         return None
-    # a number that is known in some rows has its values in the grid
+    # a number that is known in some rows has its values in its factor
     names = [name for name in values if not hidden or name != hidden[0].name]
     values = {
         name: np.asarray(own) if isinstance(own := values[name], list | tuple) else own for name in names
@@ -177,18 +245,18 @@ def by_densities(
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     found = ByDensities(model, values, counted, rows, problem.bound.n_rows, weights=weights)
     if not hidden:
-        return found
+        return None if is_exact_by_passes and found.size > _LIKE_A_PASS else found
     name = hidden[0].name
-    variable, points = model.variables[name], np.arange(-_REACH, _REACH + _STEP / 2, _STEP)
+    variable = model.variables[name]
     if not isinstance(variable, Normal) or variable.plates != (rows,):
         return None
-    if not is_asked and not replace(found, hidden=variable, grid=points[:, None]).n_draws_of_little_cost(
-        np.inf
-    ):
+    found = replace(found, hidden=variable)
+    if is_exact_by_passes and found.size > _LIKE_A_PASS:
         return None
+    if not is_asked and not found.n_draws_of_little_cost(np.inf):
+        return found
     factor = posterior.local(data)[name]
-    grid = np.asarray(factor.mean) + points[:, None] * np.sqrt(factor.variance)
-    return replace(found, hidden=variable, grid=grid)
+    return replace(found, center=np.asarray(factor.mean), scale=np.sqrt(factor.variance))
 
 
 def _rows_of(posterior: Any, problem: Problem) -> Plate | None:
@@ -222,5 +290,6 @@ def _cut(values: Mapping[str, Any], start: int, stop: int) -> dict[str, Any]:
     return {name: _each(own, lambda part: part[start:stop]) for name, own in values.items()}
 
 
-def _repeated(value: Any, n: int) -> Any:
-    return _each(value, lambda part: np.repeat(part, n, axis=0))
+def _repeated(value: AnyArray, n: int) -> AnyArray:
+    """Return an array n times along its first axis."""
+    return np.tile(value, (n, *[1] * (value.ndim - 1)))

@@ -127,6 +127,9 @@ def low_rank_of(operator: Operator) -> LowRank | None:
         new = sizes > _IN_RANGE * largest
         basis = np.concatenate([basis, vectors[:, new]], axis=1)
         if not new.all():
+            if not basis.shape[1]:
+                # nothing depends on anything else; products have a column at least
+                basis = vectors[:, :1]
             inner = basis.T @ operator.apply(basis)
             values, turned = np.linalg.eigh(0.5 * (inner + inner.T))
             return LowRank(values, basis @ turned)
