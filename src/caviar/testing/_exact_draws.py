@@ -62,7 +62,7 @@ def exact_draws(
     posterior
         Of a fit without sample weights, by which chains begin where the posterior is.
     data
-        As for the fit.
+        Those of the fit, which is not checked: other data have another posterior.
     n_steps
         Of each chain. Its first third is left out.
     seed
