@@ -363,7 +363,7 @@ class Problem:
     @cached_property
     def kinds(self) -> dict[Variable, KindOfFactor]:
         """Of each global the kind of its factor."""
-        held = set(self.bound.latent_globals()).difference(self.order)
+        held = {*self.bound.latent_globals(), *self.updates}.difference(self.order)
         return {own: self._kind_of(own, own in held) for own in (*held, *self.order)}
 
     def _kind_of(self, variable: Variable, is_held: bool) -> KindOfFactor:

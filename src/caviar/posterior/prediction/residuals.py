@@ -122,6 +122,9 @@ def residuals_of(posterior: Any, met: NamedData, variable: str | None) -> Residu
     if told.is_label:
         raise ModelError(f"'{name}' is a label, which has no residuals; use posterior.log_predictive")
     observed = as_floats(met.values[name])
+    plates = posterior.model.variables[name].plates
+    if posterior.data_plate in plates:
+        observed = np.moveaxis(observed, plates.index(posterior.data_plate), 0)
     return Residuals(observed, replace(told, index=met.index))
 
 
