@@ -97,3 +97,27 @@ def test_where_a_known_label_may_choose_from_the_groups_the_group_is_said() -> N
     with pytest.raises(cv.PlateError, match=r"as one more index: Data\('outer', plates=obs\)"):
         cv.Normal("x", mean[z, label], 1.0, plates=obs)
     cv.Normal("x", mean[z, label, cv.Data("outer", plates=obs)], 1.0, plates=obs)
+
+
+def test_values_of_new_groups_are_found_where_globals_share_a_factor() -> None:
+    """Intercept and slope have one factor; given it, the precision of a school is a Gamma in closed form."""
+    school = cv.Plate("school", 4)
+    pupil = cv.Plate("pupil", within=school)
+    start, slope = cv.Normal("start", 0.0, 0.1), cv.Normal("slope", 0.0, 0.1)
+    tau = cv.Gamma("tau", 2.0, 1.0, plates=school)
+    line = start + slope * cv.Data("age", plates=pupil)
+    model = cv.Model(cv.Normal("score", line, tau, plates=pupil))
+    age = np.arange(6.0)
+    posterior = model.fit({"score": SCORE, "school": SCHOOL, "age": age}, tol=1e-12)
+    # the joint Normal of both, from the expected precisions of the fit
+    design = np.column_stack([np.ones(6), age])
+    weights = posterior["tau"].mean[SCHOOL]
+    covariance = np.linalg.inv(0.1 * np.eye(2) + design.T @ (weights[:, None] * design))
+    mean = covariance @ design.T @ (weights * SCORE)
+    score, own, later = np.array([0.5, -2.0, 1.0]), np.array([1, 1, 2]), np.array([0.0, 3.0, 9.0])
+    rows = np.column_stack([np.ones(3), later])
+    squares = (score - rows @ mean) ** 2 + np.sum(rows @ covariance * rows, axis=1)
+    shape = 2.0 + np.bincount(own, minlength=4) / 2
+    rate = 1.0 + np.bincount(own, squares, minlength=4) / 2
+    found = posterior.local({"score": score, "school": own, "age": later})["tau"]
+    np.testing.assert_allclose(found.mean, shape / rate, rtol=1e-5)

@@ -22,9 +22,18 @@ def mixed():
     return cv.MixedMixture(2, random_state=0, max_iter=2, tol=1.0).fit(FAITHFUL)
 
 
+def all_known():
+    """A fit in which nothing is hidden."""
+    return cv.Model(cv.Normal("x", 0.0, 1.0, plates=cv.Plate("obs"))).fit({"x": [0.1, 0.2]})
+
+
 @pytest.mark.parametrize(
     ("draw", "says"),
     [
+        (lambda: cv.plot.forest(all_known()), "forest draws a global variable, and this fit has none"),
+        (lambda: cv.plot.prior_posterior(all_known()), "draws a global variable, and this fit has none"),
+        (lambda: cv.plot.weights(all_known()), "no global variable 'weights'; it has none"),
+        (lambda: cv.plot.responsibilities(all_known(), {"x": [0.1, 0.2]}), "rows have no hidden labels"),
         (lambda: cv.plot.elbo_trace(cv.BayesianGaussianMixture(2)), "call fit first"),
         (lambda: cv.plot.elbo_trace(3), "expected a posterior.*int"),
         (lambda: cv.plot.pairs(restarted(), FAITHFUL), "fitted mixture of Gaussians.*Posterior.*forest"),

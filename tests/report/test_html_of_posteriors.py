@@ -452,3 +452,10 @@ def test_remarks_on_intervals_are_in_the_names_and_options_of_the_user(monkeypat
     assert gather(mixture)["fit"]["interval_remark"] == "fit with uncertainty='linear_response' to have it"
     mixture.about_ = {"command": "caviar fit rows.csv"}
     assert gather(mixture)["fit"]["interval_remark"] == "fit with --uncertainty linear-response to have it"
+
+
+def test_what_was_not_seen_of_a_truncated_number_has_no_prior_of_its_own(tmp_path):
+    location = cv.Normal("location", 0, 0.01)
+    y = cv.TruncatedNormal("y", location, cv.Gamma("precision", 1, 1), lower=-0.5)
+    cv.report.write(cv.Model(y).fit({"y": 0.7}), tmp_path / "report.html", data={"y": 0.7})
+    assert "y.unseen" in (tmp_path / "report.html").read_text()

@@ -12,6 +12,7 @@ from .._errors import DataError, ParameterError
 from .._typing import AnyArray, Array
 from ..families._by_moments import ByMoments
 from ..lazy.rows import as_floats
+from ..posterior.new_rows import rows_first
 from ..posterior.posterior import Posterior
 from ..posterior.prediction.prediction import Prediction
 from ..posterior.prediction.residuals import from_the_rest
@@ -95,10 +96,10 @@ def beside(
         If the data do not contain the variable.
     """
     posterior, arrays = posterior_of(fitted), placed(fitted, data)
-    name = observed_name(posterior, variable)
+    name = of_rows(posterior, variable)
     if name not in arrays:
         raise DataError(f"the data lack '{name}', whose values the plot compares with predictions")
-    observed = as_floats(arrays[name])
+    observed = rows_first(posterior, name, as_floats(arrays[name]))
     if n_folds is None:
         told, rows, how = (
             from_the_rest(posterior, arrays, name),
@@ -149,6 +150,20 @@ def observed_name(posterior: Posterior, variable: str | None) -> str:
         told = "choose one" if variable is None else f"there is no {variable!r}"
         raise ParameterError(f"the model observes {known}; {told}, as variable={leaves[0]!r}")
     return str(variable)
+
+
+def of_rows(posterior: Posterior, variable: str | None) -> str:
+    """Return the name of the observed variable that is asked for, a value or more in each row.
+
+    Raises
+    ------
+    ParameterError
+        If no variable has this name, no name is given and there are several, or it has no rows.
+    """
+    name = observed_name(posterior, variable)
+    if posterior.data_plate not in posterior.model.variables[name].plates:
+        raise ParameterError(f"'{name}' does not have a value in each row, which the plot needs")
+    return name
 
 
 def _how(posterior: Posterior, arrays: Mapping[str, Any]) -> str:

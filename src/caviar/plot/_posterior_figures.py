@@ -74,6 +74,8 @@ def figures_of_one(
         If there are several, or none of this name.
     """
     posterior = posterior_of(fitted)
+    if not posterior:
+        raise ParameterError(f"{function} draws a global variable, and this fit has none")
     if variable is None and len(posterior) > 1:
         known = ", ".join(map(repr, known_names(fitted)))
         raise ParameterError(
@@ -129,7 +131,7 @@ def figures_of(posterior: Posterior, variable: str, level: float) -> list[Figure
     """
     name, part = variable_and_part(str(variable), posterior)
     if name not in posterior:
-        known = ", ".join(repr(other) for other in posterior)
+        known = ", ".join(repr(other) for other in posterior) or "none"
         raise ParameterError(f"the posterior has no global variable {variable!r:.60}; it has {known}")
     source = "" if posterior.is_exact else posterior.uncertainty.replace("_", " ")
     every = figures_of_parts(posterior, name, posterior.marginals(name, level))

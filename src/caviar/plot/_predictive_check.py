@@ -14,9 +14,10 @@ from .._typing import Array
 from ..lazy.rows import as_floats
 from ..numerics.arguments import require_share
 from ..posterior.diagnostics.replicates import Bars, bars_of, replicated
+from ..posterior.new_rows import rows_first
 from ..posterior.posterior import Posterior
 from ._axes import BAR_EDGES, BARS, in_style, ink, new_axes, paper, shade, stroke
-from ._observed import entry_of, observed_name
+from ._observed import entry_of, of_rows
 from ._posterior_figures import placed, posterior_of
 from .colours import colours_of
 
@@ -99,10 +100,10 @@ def predictive_check(
     level = require_share("level", level)
     measure = _measure(statistic)
     posterior, arrays = posterior_of(fitted), placed(fitted, data)
-    name = observed_name(posterior, variable)
+    name = of_rows(posterior, variable)
     if name not in arrays:
         raise DataError(f"the data lack '{name}', which the plot compares with replicated data")
-    observed = as_floats(arrays[name])
+    observed = rows_first(posterior, name, as_floats(arrays[name]))
     drawn = replicated(posterior, arrays, len(observed), n_draws, seed)
     made = np.asarray(drawn[name], dtype=np.float64)
     categories = posterior.names.entries(name) if _is_label(posterior, name) else None

@@ -128,8 +128,10 @@ def hidden_labels(fitted: Any, data: Any, variable: str | None) -> tuple[str, Ar
     labels = {name: factor for name, factor in local.items() if isinstance(factor, kinds)}
     if variable is None and len(labels) == 1:
         (variable,) = labels
+    if not labels:
+        raise ParameterError("the rows have no hidden labels to draw")
     if variable is None or variable not in labels:
-        known = ", ".join(repr(name) for name in labels) or "none"
+        known = ", ".join(map(repr, labels))
         raise ParameterError(
             f"choose variable= among the hidden labels of the rows ({known}); got {variable!r}"
         )

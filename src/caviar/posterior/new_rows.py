@@ -1,4 +1,4 @@
-"""Arguments for rows that are to be drawn: sizes of plates, known arrays, and known globals."""
+"""Rows that are drawn or predicted: their sizes, known arrays and known globals; values with the rows first."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import DataError, ParameterError
+from .._typing import AnyArray
 from ..engine.binding.clamped.given import refuse_missing_value
 
 
@@ -32,3 +33,23 @@ def check_new_rows(model: Any, sizes: Any, data: Mapping[str, Any], known: Seque
                 f"anew: leave it out. For rows with known values, use "
                 f"posterior.{'predict' if is_leaf else 'local'}(data)"
             )
+
+
+def rows_first(posterior: Any, name: str, values: AnyArray, n_before: int = 0) -> AnyArray:
+    """Return values of an observed variable with the axis of the rows first, as predictions have it.
+
+    Parameters
+    ----------
+    posterior
+        Of the model.
+    name
+        Of the variable.
+    values
+        Shape (..., plates..., event...).
+    n_before
+        How many axes come before the plates.
+    """
+    plates = posterior.model.variables[name].plates
+    if posterior.data_plate not in plates:
+        return values
+    return np.moveaxis(values, n_before + plates.index(posterior.data_plate), n_before)

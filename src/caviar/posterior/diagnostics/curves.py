@@ -78,7 +78,9 @@ def prior_curves(
     *,
     probabilities: Array = _PROBABILITIES,
 ) -> Curves | None:
-    """Return those of the prior of a global variable, averaged over draws of its unknown parents; None if improper.
+    """Return those of the prior of a global variable, averaged over draws of its unknown parents.
+
+    None if it is improper, or if the variable has no prior of its own, as what was not seen of an observed one.
 
     Parameters
     ----------
@@ -104,6 +106,8 @@ def prior_curves(
     """
     variable, part = variable_and_part(name, posterior.model.variables)
     own = posterior.model.variables[variable]
+    if own.stated_with is not own:
+        return None
     nodes = list(nodes_above([own]))
     parents = [node for node in nodes if node is not own]
     is_known = all(isinstance(node, Constant) for node in parents)

@@ -12,6 +12,7 @@ import numpy as np
 from ..._typing import AnyArray, Array
 from ...language import Data
 from ...numerics.arguments import central_ends
+from ..new_rows import rows_first
 
 _TAIL = 0.002
 """Share of replicated values on each side that may lie beyond the bars."""
@@ -24,14 +25,18 @@ def replicated(
     n_draws: int,
     seed: int | np.random.Generator | None,
 ) -> dict[str, AnyArray]:
-    """Return data sets of the model at the known arrays of the data: observed variable -> values, (n_draws, N, ...)."""
+    """Return data sets of the model at the known arrays of the data: observed variable -> values, (n_draws, N, ...).
+
+    Variables without an axis of the rows have (n_draws, ...).
+    """
     nodes = [node for node in posterior.model.nodes if isinstance(node, Data) and node.name in data]
     plate = posterior.data_plate
     # a known array along the rows says how many there are
     is_told = any(plate in node.plates for node in nodes)
     sizes = {} if plate is None or is_told else {plate.name: n_rows}
     known = {node.name: data[node.name] for node in nodes}
-    return posterior.predictive(sizes, data=known or None, n_draws=n_draws, seed=seed)
+    drawn = posterior.predictive(sizes, data=known or None, n_draws=n_draws, seed=seed)
+    return {name: rows_first(posterior, name, values, 1) for name, values in drawn.items()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from ..._typing import Array
 from ...lazy.rows import as_floats
 from ...names import Placed
 from ...names.meeting import NamedData
+from ..new_rows import rows_first
 from ..pandas_tables import columns_of_figures, data_frame, fitting
 from .prediction import Prediction
 
@@ -121,11 +122,7 @@ def residuals_of(posterior: Any, met: NamedData, variable: str | None) -> Residu
     told = from_the_rest(posterior, met.values, name)
     if told.is_label:
         raise ModelError(f"'{name}' is a label, which has no residuals; use posterior.log_predictive")
-    observed = as_floats(met.values[name])
-    plates = posterior.model.variables[name].plates
-    if posterior.data_plate in plates:
-        observed = np.moveaxis(observed, plates.index(posterior.data_plate), 0)
-    return Residuals(observed, replace(told, index=met.index))
+    return Residuals(rows_first(posterior, name, as_floats(met.values[name])), replace(told, index=met.index))
 
 
 def means_of_neighbours(across: Array, values: Array, n_groups: int) -> list[tuple[float, float, int]]:

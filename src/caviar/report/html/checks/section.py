@@ -11,6 +11,7 @@ import numpy as np
 from ...._errors import CaviarError
 from ....language import Categorical, Variable
 from ....posterior.diagnostics.replicates import Bars, bars_of, replicated
+from ....posterior.new_rows import rows_first
 from ....posterior.prediction.residuals import Residuals, means_of_neighbours
 from ..numbers import as_numbers, number
 from ..section import Section
@@ -241,10 +242,12 @@ def replicates_of(
     names
         Of the columns of what was observed; by default those that the posterior knows.
     """
-    leaves = [leaf for leaf in posterior.model.leaves if as_numbers(data.get(leaf.name)) is not None]
-    if not leaves or posterior.data_plate is None:
+    plate = posterior.data_plate
+    by_row = [leaf for leaf in posterior.model.leaves if plate is not None and plate in leaf.plates]
+    leaves = [leaf for leaf in by_row if as_numbers(data.get(leaf.name)) is not None]
+    if not leaves:
         return "the model has no rows of numbers or labels to compare"
-    n_rows = len(np.asarray(data[leaves[0].name]))
+    n_rows = len(rows_first(posterior, leaves[0].name, np.asarray(data[leaves[0].name])))
     if n_rows > _MOST_ROWS:
         return f"data sets of {n_rows:,} rows are not made for a report"
     n_draws = int(np.clip(_MOST_VALUES // max(n_rows, 1), _FEWEST_DRAWS, _N_DRAWS))
@@ -261,7 +264,7 @@ def _of_leaf(
     posterior: Any, leaf: Any, observed: Any, drawn: Any, given: Sequence[str] | None
 ) -> list[ColumnBars]:
     """Return the bars of each column of a variable, the first dozen."""
-    own = np.asarray(as_numbers(observed), dtype=np.float64)
+    own = rows_first(posterior, leaf.name, np.asarray(as_numbers(observed), dtype=np.float64))
     made = np.asarray(drawn, dtype=np.float64)
     if made.shape[1:] != own.shape:
         return []

@@ -11,6 +11,7 @@ import numpy as np
 from .... import language
 from ...._typing import AnyArray, Array
 from ....families import Categorical, ChainMixture, ForecastMarkovChain, MarkovChain
+from ....posterior.new_rows import rows_first
 from ....posterior.prediction.residuals import Residuals, from_the_rest, means_of_neighbours
 from ..numbers import as_numbers, in_digits, spread_out
 from ..section import Page, Section
@@ -102,6 +103,7 @@ def _add_held_out(subject: Any, found: dict[str, Any]) -> None:
             continue
         observed = as_numbers(subject.data[own["name"]])
         assert observed is not None
+        observed = rows_first(subject.posterior, own["name"], observed)
         mean, sd = told.predictions[own["name"]]
         own["held_out"] = _scores(
             variables[own["name"]], observed[told.rows].ravel(), mean.ravel(), sd.ravel()
