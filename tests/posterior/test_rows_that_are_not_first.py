@@ -75,3 +75,17 @@ def test_checks_of_a_report_leave_out_a_value_without_rows(tmp_path) -> None:
     assert [own.name for own in replicates_of(posterior, data)] == ["x"]
     cv.report.write(posterior, tmp_path / "report.html", data=data)
     assert "ELBO" in (tmp_path / "report.html").read_text()
+
+
+def test_a_state_sequence_draws_the_columns_of_the_table() -> None:
+    drawn = []
+    for rows_are_first in (True, False):
+        s = cv.MarkovChain("s", [0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], along=OBS)
+        level = cv.Constant("level", [0.0, 3.0], plates=cv.Plate("state", 2))
+        x = cv.Normal("x", level[s], 1.0, plates=(OBS, ITEM) if rows_are_first else (ITEM, OBS))
+        data = {"x": Y if rows_are_first else Y.T}
+        axes = cv.plot.state_sequence(cv.Model(x).fit(data), data)
+        drawn.append([line.get_xydata() for line in axes[0].lines])
+        plt.close(axes[0].figure)
+    np.testing.assert_array_equal(drawn[0], drawn[1])
+    np.testing.assert_array_equal([line[:, 1] for line in drawn[0]], Y.T)

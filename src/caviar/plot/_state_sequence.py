@@ -13,6 +13,7 @@ from .._typing import AnyArray, Array
 from ..families import ChainMixture, ForecastMarkovChain, MarkovChain
 from ..language import Categorical
 from ..lazy.rows import as_floats
+from ..posterior.new_rows import rows_first
 from ._axes import hide_frame, in_style, ink, is_dark, muted, new_grid, shade
 from ._posterior_figures import names_along, placed, posterior_of
 from .colours import area_of, colours_of, line_of
@@ -157,12 +158,13 @@ def _draw_data(
 ) -> None:
     """Draw the observed columns as lines, or as a heat map where they are many."""
     posterior = posterior_of(fitted)
-    name = posterior.model.leaves[0].name if observed is None else observed
+    by_row = [leaf.name for leaf in posterior.model.leaves if posterior.data_plate in leaf.plates]
+    name = by_row[0] if observed is None else observed
     if name not in data:
         raise ParameterError(
             f"observed= names {name!r}, which is not among the data: {', '.join(map(repr, data))}"
         )
-    values = as_floats(data[name])
+    values = rows_first(posterior, name, as_floats(data[name]))
     values = values.reshape(len(values), -1)
     labels = names_along("columns", values.shape[1], columns)
     told = name if fitted is posterior else "value"

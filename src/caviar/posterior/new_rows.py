@@ -36,7 +36,7 @@ def check_new_rows(model: Any, sizes: Any, data: Mapping[str, Any], known: Seque
 
 
 def rows_first(posterior: Any, name: str, values: AnyArray, n_before: int = 0) -> AnyArray:
-    """Return values of an observed variable with the axis of the rows first, as predictions have it.
+    """Return values of an observed variable or known array with the axis of the rows first, as predictions have it.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def rows_first(posterior: Any, name: str, values: AnyArray, n_before: int = 0) -
     n_before
         How many axes come before the plates.
     """
-    plates = posterior.model.variables[name].plates
+    plates = next(node.plates for node in posterior.model.nodes if node.name == name)
     if posterior.data_plate not in plates:
         return values
     return np.moveaxis(values, n_before + plates.index(posterior.data_plate), n_before)

@@ -152,16 +152,18 @@ def _chain(
 
 def _lines(subject: Any, n_steps: int) -> list[dict[str, Any]]:
     """Return up to three columns of what was observed, along the steps."""
-    leaf = subject.posterior.model.leaves[0]
+    posterior = subject.posterior
+    leaf = next(leaf for leaf in posterior.model.leaves if posterior.data_plate in leaf.plates)
     values = as_numbers((subject.data or {}).get(leaf.name))
     if values is None:
         return []
+    values = rows_first(posterior, leaf.name, values)
     values = values[:n_steps].reshape(min(n_steps, len(values)), -1)
-    arrays = (subject.posterior.data_summary or {}).get("arrays", {})
+    arrays = (posterior.data_summary or {}).get("arrays", {})
     columns = arrays.get(leaf.name, {}).get("columns")
     names = columns if columns is not None and len(columns) == values.shape[1] else None
     is_category = isinstance(leaf, language.Categorical) and values.shape[1] == 1
-    levels = subject.posterior.names.entries(leaf.name) if is_category else None
+    levels = posterior.names.entries(leaf.name) if is_category else None
     return [
         {
             "name": names[j] if names else f"{leaf.name} {j}" if values.shape[1] > 1 else leaf.name,
