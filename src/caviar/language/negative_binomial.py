@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -26,6 +26,7 @@ from .plates import Plates
 from .positive import Gamma
 from .roles import AUGMENTING_SUM, SIZE, Role
 from .templates import Density, template
+from .variable import Variable
 
 _LOG_2 = float(np.log(2.0))
 
@@ -195,12 +196,19 @@ class NegativeBinomial(CountAnswer):
     def _without_mixing(self, addend: Addend) -> Addend:
         return replace(addend, numbers=tuple(own for own in addend.numbers if own is not self.mixing))
 
+    def stated_given(self, names: Collection[str]) -> dict[str, tuple[Variable, str, Any]]:
+        """Return the mean and, where what multiplies it is not given, the size."""
+        if self.mixing is None or self.mixing.name in names:
+            return super().stated_given(names)
+        size = self.mixing.stated["shape"]
+        return {"mean": (self, "mean", self.arguments["mean"]), "size": (self.mixing, "shape", size)}
+
     def distribution_given(self, slots: Mapping[str, Any]) -> Any:
         """Return the distribution of the count: given what multiplies its mean, a Poisson."""
-        if self.mixing is not None:
+        if "size" not in slots:
             return families.Poisson(slots["mean"])
-        log_mean, size = np.broadcast_arrays(slots["mean"], slots["size"])
-        return Overdispersed(log_mean, size)
+        log_mean = slots["mean"] if self.mixing is None else np.log(slots["mean"])
+        return Overdispersed(*np.broadcast_arrays(log_mean, slots["size"]))
 
     def unlinked(self, value: Array, known: Mapping[str, Array]) -> Array:
         """Return logarithms of counts, with half an event more."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -198,6 +198,13 @@ class Variable(Stated):
     def stated_with(self) -> Variable:
         """The variable whose slots contain the arguments as stated: itself."""
         return self
+
+    def stated_given(self, names: Collection[str]) -> dict[str, tuple[Variable, str, Any]]:
+        """Return what its distribution depends on, by slot, where the values of these variables are given.
+
+        Each is the variable and the slot that it was stated in, and what was stated.
+        """
+        return {name: (self.stated_with, name, stated) for name, stated in self.stated.items()}
 
     @property
     def arguments(self) -> dict[str, Any]:

@@ -113,8 +113,10 @@ def conditional(variable: Variable, values: Mapping[str, Any]) -> ExponentialFam
     ImproperError
         If it does not exist: the message names the variable.
     """
-    owner = variable.stated_with
-    slots = {name: stated_value(owner, name, stated, values) for name, stated in variable.stated.items()}
+    depends_on = variable.stated_given(values.keys())
+    slots = {
+        name: stated_value(owner, slot, stated, values) for name, (owner, slot, stated) in depends_on.items()
+    }
     try:
         return variable.distribution_given(slots)
     except ParameterError as error:
