@@ -6,6 +6,7 @@ from scipy import stats
 from scipy.special import expit, logsumexp
 
 import caviar as cv
+from caviar.posterior.evidence.by_densities import by_densities
 from caviar.posterior.evidence.summed_labels import LogMarginal, label_sets, n_values_of
 
 OBS = cv.Plate("obs")
@@ -234,3 +235,26 @@ def test_what_labels_are_not_summed_out_row_by_row():
     frequencies = cv.Frequencies("frequencies", topic)
     (found,) = label_sets([topic, frequencies], ["topic"])
     assert "each 'frequencies' depends on several of the labels 'topic'" in found.why_not
+
+
+def by_densities_of(posterior, data, weights=None):
+    """Return what weighs draws by densities, if anything does."""
+    problem, _ = posterior._evaluator.at_points(data, weights)
+    return by_densities(posterior, data, weights, problem, posterior._counted(data, weights))
+
+
+@pytest.mark.parametrize("weights", [None, [0.0, 2.0, *[1.0] * 6]])
+def test_labels_beside_links_are_summed_out(weights):
+    """Passes have a bound of the link; with a weight of 2 a row is there twice."""
+    model, data, draws, by_hand = of_answers(np.random.default_rng(0))
+    posterior = model.fit(data, seed=0, sample_weight=weights)
+    density = by_densities_of(posterior, data, weights)
+    if weights is not None:
+        data |= {name: np.repeat(own, np.array(weights, int)) for name, own in data.items()}
+    exact = [by_hand(*(draws[name][number] for name in "abc")) for number in range(7)]
+    np.testing.assert_allclose(density(draws), exact, rtol=1e-8)
+
+
+def test_mixtures_of_normals_are_left_to_passes():
+    model, data, _, _ = of_normals(np.random.default_rng(0))
+    assert by_densities_of(model.fit(data, seed=0), data) is None

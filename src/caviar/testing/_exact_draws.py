@@ -89,8 +89,8 @@ def exact_draws(
     is near one order. In each draw these components are put in the order nearest to the fit: that of the least sum of
     squared distances between their numbers and the means of the factors, in standard deviations of the factors, of
     numbers without constraints, as logarithms of precisions. So draws of a component are of the one near that of the
-    fit. Numbers beside the components, as a common precision, are left as they are, and so are components that their
-    priors, or known labels, tell apart.
+    fit. Where components of the fit are the same, each is any of them. Numbers beside the components, as a common
+    precision, are left as they are, and so are components that their priors, or known labels, tell apart.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 The posterior is the same in any order of such components, and a fit is near one of them. In each draw the components
 are put in the order that is nearest to the fit: that of the least sum of squared distances of all their numbers, in
-standard deviations of its factors.
+standard deviations of its factors. Of components that are the same in the fit, as at a saddle, each is any of them.
 
 Source: Stephens, "Dealing with label switching in mixture models" (JRSS B, 2000), for the assignment of each draw.
 """
@@ -13,14 +13,23 @@ import math
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import permutations, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse.csgraph import connected_components
 
 from ..._typing import AnyArray, Array
 from ...language import Label, Variable
 from .orders import exchangeable_labels, plates_chosen_by
+from .summed_labels import n_values_of
+
+MOST_ORDERS = 120
+"""Orders of components in which a proposal is evaluated: those of five."""
+
+_SAME, _SEED = 0.1, 0
+"""Distance of components, in standard deviations of a number, below which a fit does not tell them apart; and of their
+order in draws."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +97,25 @@ class Components:
         return found
 
 
+class Nearest(NamedTuple):
+    """Components of a fit.
+
+    Attributes
+    ----------
+    components
+        Where their numbers are.
+    mean, sd
+        Of each number by the factors, (components, numbers).
+    alike
+        Which components are the same in the fit, for each set of such.
+    """
+
+    components: Components
+    mean: Array
+    sd: Array
+    alike: tuple[AnyArray, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Relabelling:
     """Puts the components of draws in the order that is nearest to a fit.
@@ -95,10 +123,10 @@ class Relabelling:
     Attributes
     ----------
     nearest
-        Components, the mean of each of their numbers by the factors of the fit, and its standard deviation.
+        The components of the fit, for each label that chooses among some.
     """
 
-    nearest: tuple[tuple[Components, Array, Array], ...]
+    nearest: tuple[Nearest, ...]
 
     @classmethod
     def of(
@@ -115,42 +143,57 @@ class Relabelling:
         drawn
             Draws of the factors of the fit.
         """
-        nearest: list[tuple[Components, Array, Array]] = []
+        nearest: list[Nearest] = []
         for label in exchangeable_labels(variables, known):
+            if not isinstance(label, Variable) or not n_values_of(label):
+                # states of a chain, whose steps have an order too
+                continue
             own = Components.of(variables, label, drawn)
             numbers = own.numbers(drawn)
             mean, sd = numbers.mean(axis=0), numbers.std(axis=0)
             if (sd > 0).all():
-                nearest.append((own, mean, sd))
+                nearest.append(Nearest(own, mean, sd, _alike(mean, sd)))
         return cls(tuple(nearest))
 
     @property
     def n_orders(self) -> int:
         """In how many orders the components of all labels have the same posterior."""
-        return math.prod(math.factorial(own.number) for own, _, _ in self.nearest)
-
-    def in_every_order(self, draws: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Yield draws with their components in each order, that which they have first."""
-        every = (permutations(range(own.number)) for own, _, _ in self.nearest)
-        for orders in product(*every):
-            found = dict(draws)
-            for (own, _, _), order in zip(self.nearest, orders, strict=True):
-                found = own.taken(found, np.array([order]))
-            yield found
+        return math.prod(math.factorial(own.components.number) for own in self.nearest)
 
     @property
     def names(self) -> list[str]:
         """Names of the variables that have numbers of components."""
-        every = [variable.name for own, _, _ in self.nearest for variable, _, _ in own.places]
+        every = [variable.name for own in self.nearest for variable, _, _ in own.components.places]
         return list(dict.fromkeys(every))
 
+    def in_every_order(self, draws: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield draws with their components in each order, that which they have first."""
+        every = (permutations(range(own.components.number)) for own in self.nearest)
+        for orders in product(*every):
+            found = dict(draws)
+            for own, order in zip(self.nearest, orders, strict=True):
+                found = own.components.taken(found, np.array([order]))
+            yield found
+
     def __call__(self, draws: Mapping[str, Any]) -> dict[str, Any]:
-        """Return draws with their components in the order of the fit."""
-        found = dict(draws)
-        for own, mean, sd in self.nearest:
-            apart = (own.numbers(found)[:, np.newaxis] - mean[:, np.newaxis]) / sd[:, np.newaxis]
-            found = own.taken(found, _assigned(np.square(apart).sum(axis=-1)))
+        """Return draws with their components in the order of the fit; those that are the same there in any order."""
+        found, rng = dict(draws), np.random.default_rng(_SEED)
+        for own in self.nearest:
+            numbers = own.components.numbers(found)
+            apart = (numbers[:, np.newaxis] - own.mean[:, np.newaxis]) / own.sd[:, np.newaxis]
+            orders = _assigned(np.square(apart).sum(axis=-1))
+            for places in own.alike:
+                orders[:, places] = rng.permuted(orders[:, places], axis=1)
+            found = own.components.taken(found, orders)
         return found
+
+
+def _alike(mean: Array, sd: Array) -> tuple[AnyArray, ...]:
+    """Return sets of components that are nearly the same, of two or more."""
+    squares = np.square(mean[:, np.newaxis] - mean) / (sd[:, np.newaxis] * sd)
+    _, sets = connected_components(np.sqrt(squares.mean(axis=-1)) < _SAME)
+    places = (np.flatnonzero(sets == own) for own in range(sets.max() + 1))
+    return tuple(own for own in places if len(own) > 1)
 
 
 def _assigned(costs: Array) -> AnyArray:

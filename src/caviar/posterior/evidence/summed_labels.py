@@ -60,6 +60,11 @@ class LabelSet:
         return tuple(n_values_of(own) for own in self.labels)
 
     @property
+    def n_combinations(self) -> int:
+        """How many values they have together."""
+        return math.prod(self.sizes)
+
+    @property
     def why_not(self) -> str:
         """Return why they cannot be summed out repetition by repetition; empty if they can."""
         if any(set(own.plates) != set(self.plates) for own in self.labels):
@@ -72,8 +77,8 @@ class LabelSet:
             has_plates = set(self.plates) <= set(own.plates)
             if has_plates == bool(n_ways) or n_ways > 1 or (n_ways and len(self.plates) > 1):
                 return f"each '{own.name}' depends on several of the labels '{self.name}'"
-        if math.prod(self.sizes) > _MOST_COMBINATIONS:
-            return f"the hidden labels of each row have {math.prod(self.sizes):,} combinations"
+        if self.n_combinations > _MOST_COMBINATIONS:
+            return f"the hidden labels of each row have {self.n_combinations:,} combinations"
         return ""
 
 
@@ -156,7 +161,7 @@ class LogMarginal:
         unseen = {own.name for own in variables if own.name not in needed} | {*left_out, *summed}
         self._rest = LogJoint(nodes, others, n_draws, counted, unseen, of=[own.name for own in rest])
         self._given = [
-            LogJoint(nodes, others, n_draws * math.prod(each.sizes), None, left_out, of=names)
+            LogJoint(nodes, others, n_draws * each.n_combinations, None, left_out, of=names)
             for (each, _), names in zip(labels, dependent, strict=True)
         ]
 
@@ -180,7 +185,7 @@ class LogMarginal:
     def _summed_out(self, number: int, draws: Mapping[str, Any]) -> Array:
         """Return the log density of the repetitions of some labels and of what depends on these, (draws, plates...)."""
         own, shape = self._labels[number]
-        n_combinations = math.prod(own.sizes)
+        n_combinations = own.n_combinations
         values = {name: _tiled(value, n_combinations) for name, value in draws.items()}
         combinations = np.unravel_index(np.arange(n_combinations), own.sizes)
         total = np.zeros((n_combinations, self._n_draws, *shape))
