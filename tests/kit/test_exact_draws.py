@@ -119,16 +119,16 @@ def test_links_have_their_exact_density():
         assert draws[name].std() == pytest.approx(sd, rel=0.05)
 
 
-def of_labels():
-    z = cv.Categorical("z", [0.5, 0.5], plates=OBS)
-    mean = cv.Normal("mean", 0.0, 0.1, plates=cv.Plate("kind", 2))
-    return cv.Model(cv.Normal("x", mean[z], 1.0, plates=OBS)), {"x": X}, {}, "'z' is a Categorical"
+def of_chains():
+    states = cv.MarkovChain("states", [0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], along=OBS)
+    level = cv.Normal("level", 0.0, 1.0, plates=cv.Plate("state", 2))
+    return cv.Model(cv.Normal("x", level[states], 1.0, plates=OBS)), {"x": X}, {}, "'states' is a MarkovChain"
 
 
 def of_states():
     states = cv.LinearGaussianChain("states", [0.0], [[1.0]], [[0.5]], [[1.0]], along=OBS)
     model = cv.Model(cv.Normal("x", cv.dot([1.0], states), 1.0, plates=OBS))
-    return model, {"x": X}, {}, "no labels, counts or states"
+    return model, {"x": X}, {}, "no counts or states"
 
 
 def of_points():
@@ -136,7 +136,7 @@ def of_points():
     return model, {"x": X}, {"point": ["mean"]}, "'mean' is a point mass"
 
 
-@pytest.mark.parametrize("case", [of_labels, of_states, of_points])
+@pytest.mark.parametrize("case", [of_chains, of_states, of_points])
 def test_what_cannot_be_drawn(case):
     model, data, arguments, message = case()
     posterior = model.fit(data, seed=0, **arguments)

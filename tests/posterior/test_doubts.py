@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import digamma, logsumexp, polygamma
 from thinning import amount
 
 import caviar as cv
@@ -239,7 +239,7 @@ def two_components(rows, sep, seed):
 
 
 def sampled(y, fit, n, seed=0, burn=300):
-    """Return draws of means, precisions and weights by Gibbs sampling, (n, 3, 2), the lower mean first."""
+    """Return draws of means, precisions and weights by Gibbs sampling, (n, 3, 2), in the order nearest to a fit."""
     rng = np.random.default_rng(seed)
     mu, tau, w = (np.array(fit[name].mean, dtype=float) for name in ("mean", "tau", "weights"))
     found = np.empty((n, 3, 2))
@@ -254,14 +254,30 @@ def sampled(y, fit, n, seed=0, burn=300):
         squares = [np.square(own - at).sum() for own, at in zip(parts, mu, strict=True)]
         tau = rng.gamma(2.0 + counts / 2) / (2.0 + np.array(squares) / 2)
         if number >= 0:
-            found[number] = np.stack([mu, tau, w])[:, np.argsort(mu)]
-    return found
+            found[number] = np.stack([mu, tau, w])
+    return in_order(found, fit)
+
+
+def in_order(draws, fit):
+    """Return draws of two components in the order of those of a fit, in standard deviations of its factors."""
+    mean, tau, weights = (fit[name] for name in ("mean", "tau", "weights"))
+    total = weights.concentration.sum()
+    middle = [
+        mean.mean,
+        digamma(tau.shape) - np.log(tau.rate),
+        digamma(weights.concentration) - digamma(total),
+    ]
+    variance = polygamma(1, [tau.shape, weights.concentration])
+    variance[1] -= polygamma(1, total)
+    variance = [mean.variance, *variance]
+    numbers = np.stack([draws[:, 0], np.log(draws[:, 1]), np.log(draws[:, 2])], axis=1)
+    apart = [(np.square(own - middle) / variance).sum(axis=(1, 2)) for own in (numbers, numbers[:, :, ::-1])]
+    return np.where((apart[0] <= apart[1])[:, None, None], draws, draws[:, :, ::-1])
 
 
 def least_share(fit, draws):
     """Return the share of draws inside the 90% interval of a number, the least of all."""
-    order = np.argsort(fit["mean"].mean)
-    ends = np.stack([fit.interval(name, 0.9)[:, order] for name in ("mean", "tau", "weights")], axis=1)
+    ends = np.stack([fit.interval(name, 0.9) for name in ("mean", "tau", "weights")], axis=1)
     return ((draws >= ends[0]) & (draws <= ends[1])).mean(axis=0).min()
 
 
@@ -278,22 +294,36 @@ def test_intervals_that_leave_out_a_part_of_the_posterior_of_a_mixture_are_those
     assert least_share(fit, draws) > 0.83
     corrected = model.fit(data, seed=0, tol=1e-9, max_iter=3000, uncertainty="second_order")
     assert least_share(corrected, draws) < 0.8
-    np.testing.assert_allclose(np.sort(fit.mean("mean")), draws[:, 0].mean(axis=0), atol=0.15)
-    np.testing.assert_allclose(np.sort(fit.sd("weights")), np.sort(draws[:, 2].std(axis=0)), rtol=0.15)
+    np.testing.assert_allclose(fit.mean("mean"), draws[:, 0].mean(axis=0), atol=0.2)
+    np.testing.assert_allclose(fit.sd("weights"), draws[:, 2].std(axis=0), rtol=0.15)
+
+
+def test_draws_of_a_mixture_of_proposals_have_good_weights():
+    """To second order the corrections of this mixture are small, and its weights are off by 1.5 standard deviations.
+
+    Of a single Student-t distribution 4,000 draws are worth 160, and are in doubt.
+    """
+    model, data = two_components(50, 1.5, 2)
+    fit = model.fit(data, seed=0, tol=1e-9, max_iter=3000)
+    assert fit.uncertainty == "importance_sampling"
+    assert "doubt" not in fit.interval_remark
+    sample = fit.importance_sample(data, n_draws=4_000, seed=0)
+    assert sample.is_usable
+    assert sample.effective_draws > 1_500
+    draws = sampled(data["y"], fit, 1_500)
+    corrected = model.fit(data, seed=0, tol=1e-9, max_iter=3000, uncertainty="second_order")
+    assert least_share(corrected, draws) < 0.5
+    assert least_share(fit, draws) > 0.8
 
 
 def test_draws_with_poor_weights_are_in_doubt():
-    """To second order the corrections of this mixture are small, and its weights are off by 1.5 standard deviations."""
-    model, data = two_components(50, 1.5, 2)
+    model, data = two_components(50, 1.5, 1)
     fit = model.fit(data, seed=0, tol=1e-9, max_iter=3000)
     assert fit.uncertainty == "importance_sampling"
     assert (
         "They are in doubt: few weighted draws have much of the weight. Sample instead."
         in fit.interval_remark
     )
-    draws = sampled(data["y"], fit, 1_500)
-    corrected = model.fit(data, seed=0, tol=1e-9, max_iter=3000, uncertainty="second_order")
-    assert least_share(corrected, draws) < 0.5 < least_share(fit, draws)
 
 
 @pytest.mark.thinned(2)
@@ -322,7 +352,7 @@ def test_figures_of_draws_are_saved(tmp_path):
 def test_draws_of_a_joint_factor_are_shown_part_by_part():
     """The mean and precision of a component share a factor; the figures are those of an importance sample."""
     rng = np.random.default_rng(3)
-    data = {"x": np.concatenate([rng.normal(size=(60, 1)), rng.normal(size=(40, 1)) + 2.2])}
+    data = {"x": np.concatenate([rng.normal(size=(60, 1)), rng.normal(size=(40, 1)) + 1.5])}
     fit = cv.models.normal_wishart_mixture(1, 2).fit(data, seed=0, tol=1e-9, max_iter=3000)
     assert fit.uncertainty == "importance_sampling"
     sample = fit.importance_sample(data, n_draws=4_000, seed=0)

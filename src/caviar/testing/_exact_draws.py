@@ -13,7 +13,8 @@ from caviar._errors import CaviarWarning, ModelError, ParameterError
 from caviar._typing import AnyArray, Array
 from caviar.families._transforms import Transform
 from caviar.numerics.arguments import require_whole
-from caviar.posterior.evidence.log_joint import LogJoint
+from caviar.posterior.evidence.relabelling import Relabelling
+from caviar.posterior.evidence.summed_labels import LabelSet, LogMarginal, label_sets, n_values_of
 from caviar.testing._differential_evolution import chains, chains_for, split_r_hat
 from caviar.testing._elbo_estimate import draws_of, row_axes, rows_to
 
@@ -54,8 +55,8 @@ def exact_draws(
 
     They need nothing but the densities of the model: neither its updates nor its expectations. So they tell what a
     mean, a standard deviation or an interval of a fit is worth. Of a link, as a logit, the density of the answers is
-    the exact one, without any bound. Each step evaluates all densities twice, some milliseconds; for more than about 50
-    numbers, or many rows, that is long.
+    the exact one, without any bound. Hidden labels are summed out, row by row. Each step evaluates all densities twice,
+    some milliseconds; for more than about 50 numbers, or many rows, that is long.
 
     Parameters
     ----------
@@ -71,8 +72,8 @@ def exact_draws(
     Raises
     ------
     ModelError
-        If a label, a count or a chain of states is hidden, a variable is a point mass, the prior of the fit was an
-        earlier posterior, or its rows had weights.
+        If a count or a chain of states is hidden, hidden labels of several rows depend on each other, a variable is a
+        point mass, the prior of the fit was an earlier posterior, or its rows had weights.
 
     Warns
     -----
@@ -83,6 +84,13 @@ def exact_draws(
     -----
     Where the posterior has several modes of which one is the mirror image of another, as signs of loadings, chains may
     visit all of them, and a fit is at one.
+
+    The posterior of a mixture is the same in any order of components that the model does not distinguish, and the fit
+    is near one order. In each draw these components are put in the order nearest to the fit: that of the least sum of
+    squared distances between their numbers and the means of the factors, in standard deviations of the factors, of
+    numbers without constraints, as logarithms of precisions. So draws of a component are of the one near that of the
+    fit. Where components of the fit are the same, each is any of them. Numbers beside the components, as a common
+    precision, are left as they are, and so are components that their priors, or known labels, tell apart.
 
     Examples
     --------
@@ -99,16 +107,21 @@ def exact_draws(
     rng = np.random.default_rng(seed)
     local = posterior.local(data, anew=False)
     probe, _ = draws_of(posterior, local, rng, 2, {})
-    hidden, at = _hidden_numbers(posterior, probe), row_axes(posterior, local)
-    size = _Coordinates.of(posterior, hidden, _turned(probe, at)).size
+    at = row_axes(posterior, local)
+    probe = _turned(probe, at)
+    labels = [(own, np.shape(probe[own.name])[1:]) for own in _summed_labels(posterior, probe)]
+    summed = [own.name for each, _ in labels for own in each.labels]
+    hidden = _hidden_numbers(posterior, [name for name in probe if name not in summed])
+    size = _Coordinates.of(posterior, hidden, probe).size
     n_chains = chains_for(size)
     begun, _ = draws_of(posterior, local, rng, n_chains, {})
     begun = _turned(begun, at)
     coordinates = _Coordinates.of(posterior, hidden, begun)
     half, known = n_chains // 2, posterior._evaluator.named(data).values
     brought = [name for name, variable in posterior.model.variables.items() if variable.is_brought]
-    known = {name: value for name, value in known.items() if name not in begun}
-    density = LogJoint(posterior.model.nodes, known, half, _seen(posterior, known), left_out=brought)
+    known = {name: value for name, value in known.items() if name not in begun or name in summed}
+    seen = _seen(posterior, {name: value for name, value in known.items() if name not in summed})
+    density = LogMarginal(posterior.model.nodes, known, half, labels, seen, brought)
 
     def log_density(vectors: Array) -> Array:
         with np.errstate(all="ignore"):
@@ -116,15 +129,17 @@ def exact_draws(
         return np.where(np.isfinite(found), found, -np.inf)
 
     kept = chains(log_density, coordinates.vectors(begun), n_steps, rng)
-    r_hat = float(split_r_hat(kept).max(initial=1.0))
+    in_order = kept.swapaxes(0, 1).reshape(-1, coordinates.size)
+    values = Relabelling.of(posterior.model.variables, data, begun)(coordinates.values(in_order))
+    by_chain = coordinates.vectors(values).reshape(n_chains, -1, coordinates.size)
+    r_hat = float(split_r_hat(by_chain.swapaxes(0, 1)).max(initial=1.0))
     if not r_hat <= _MIXED:
         warnings.warn(
             f"the chains have not mixed after n_steps={n_steps}: R-hat is {r_hat:.2f}. Ask for more steps",
             CaviarWarning,
             stacklevel=2,
         )
-    in_order = kept.swapaxes(0, 1).reshape(-1, coordinates.size)
-    return ExactDraws(coordinates.values(in_order), n_chains, r_hat)
+    return ExactDraws(values, n_chains, r_hat)
 
 
 def _refuse_what_densities_do_not_tell(posterior: Posterior) -> None:
@@ -161,6 +176,22 @@ def _seen(posterior: Posterior, known: Mapping[str, Any]) -> dict[str, AnyArray]
     return found
 
 
+def _summed_labels(posterior: Posterior, drawn: Collection[str]) -> tuple[LabelSet, ...]:
+    """Return the hidden labels, which are summed out.
+
+    Raises
+    ------
+    ModelError
+        If those of several rows depend on each other.
+    """
+    every = [own for own in posterior.model.variables.values() if not own.is_brought]
+    sets = label_sets(every, [own.name for own in every if own.name in drawn and n_values_of(own)])
+    for own in sets:
+        if own.why_not:
+            raise ModelError(f"exact draws sum hidden labels out row by row, but {own.why_not}")
+    return sets
+
+
 def _hidden_numbers(posterior: Posterior, drawn: Collection[str]) -> list[str]:
     """Return the names of variables that are drawn, without those that links and sums bring along."""
     found = []
@@ -172,8 +203,8 @@ def _hidden_numbers(posterior: Posterior, drawn: Collection[str]) -> list[str]:
             raise ModelError(f"'{name}' is a point mass, and has no exact posterior; fit without points")
         if variable.has_zeros or variable.summed or not variable.family.transforms:
             raise ModelError(
-                f"'{name}' is a {type(variable).__name__}: exact draws are of models in which only numbers, vectors "
-                f"and matrices are hidden, no labels, counts or states"
+                f"'{name}' is a {type(variable).__name__}: exact draws are of models in which numbers, vectors, "
+                f"matrices and labels of rows are hidden, no counts or states"
             )
         found.append(name)
     return found

@@ -108,7 +108,9 @@ def check_intervals(
 ) -> IntervalReport:
     """Return how much of the exact posterior the intervals that a posterior shows contain, and what they are off by.
 
-    The exact posterior is that of :func:`exact_draws`, by Markov chains from the densities of the model.
+    The exact posterior is that of :func:`exact_draws`, by Markov chains from the densities of the model. In each draw
+    components that the model does not distinguish are put in the order nearest to the fit, see there: a content is that
+    of the exact posterior near the fit.
 
     Parameters
     ----------
@@ -120,8 +122,8 @@ def check_intervals(
     Raises
     ------
     ModelError
-        If a label, a count or a chain of states is hidden, a variable is a point mass, the prior of the fit was an
-        earlier posterior, or its rows had weights.
+        If a count or a chain of states is hidden, hidden labels of several rows depend on each other, a variable is a
+        point mass, the prior of the fit was an earlier posterior, or its rows had weights.
 
     Warns
     -----

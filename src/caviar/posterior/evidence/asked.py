@@ -10,17 +10,19 @@ import numpy as np
 
 from ..._errors import CaviarError, DataError, ModelError, ParameterError
 from ..._typing import AnyArray, Array
+from ...engine.evaluation.given_by_passes import why_apart
 from ...engine.evaluation.log_joints import log_joints
 from ...numerics.cached import cached_property
 from ...numerics.randomness import generator
 from ..diagnostics.diagnosis import refuse_what_has_no_weights
 from ..linear_response import LinearResponse, Responds
 from ..simulation import check_count
-from .by_densities import by_densities
+from .by_densities import ByDensities, by_densities
 from .coordinates import Coordinates
 from .evidence import Evidence, second_order
 from .importance import ImportanceSample, importance_sample
 from .orders import orders_of
+from .relabelling import MOST_ORDERS, Relabelling
 
 METHODS = ("auto", "importance_sampling", "second_order", "elbo")
 
@@ -187,8 +189,8 @@ class TellsEvidence(Responds):
         data
             The data of the fit.
         n_draws
-            Number of draws, at least 100. The same number is used to adapt the proposal. Each takes a pass over the
-            rows.
+            Number of draws, at least 100. The same number is used to adapt the proposal, and up to two and a half times
+            as many where rows hide labels. Each takes a pass over the rows.
         seed
             Seed of the draws.
         sample_weight
@@ -199,6 +201,7 @@ class TellsEvidence(Responds):
         ImportanceSample
             ``.mean(name)``, ``.sd(name)``, ``.interval(name, level)``, ``.pareto_k``, ``.log_evidence`` with its error,
             ``.draws`` and ``.weights``. Repetitions with nothing observed below them are drawn from their factor.
+            Components that the model does not distinguish are in the order nearest to the fit, up to five.
 
         Raises
         ------
@@ -242,20 +245,8 @@ class TellsEvidence(Responds):
         # whatever its value, a repetition without an observation below it is integrated out
         problem = problem.counting(counted)
         row_map = row_map.at(problem.rows)
-        if not is_asked and coordinates.size > _MOST_NUMBERS:
-            raise ModelError(
-                f"importance sampling of {coordinates.size} numbers has no usable weights, as a rule"
-            )
-        if not is_asked and 2 * n_draws * n_rows > _MOST_ROWS:
-            raise ModelError(
-                f"importance sampling would read {n_rows:,} rows {2 * n_draws:,} times; "
-                f"method='importance_sampling' does it"
-            )
-        if not is_asked and density is not None and 2 * n_draws * density.size > _MOST_DENSITIES:
-            raise ModelError(
-                f"importance sampling would integrate out the hidden numbers of {n_rows:,} rows {2 * n_draws:,} times; "
-                f"method='importance_sampling' does it"
-            )
+        if not is_asked:
+            _refuse_what_costs_much(coordinates, n_rows, n_draws, density)
         of_q = self._shared.drawn(self._factors, _OF_Q, rng)
         covariance = coordinates.covariance(response.between_all)
         center = coordinates.vectors(of_q).mean(axis=0)
@@ -263,11 +254,31 @@ class TellsEvidence(Responds):
         def by_passes(values: Mapping[str, Any]) -> Array:
             return log_joints(problem, values, row_map, most_apart)
 
-        found = importance_sample(coordinates, center, covariance, density or by_passes, n_draws, rng)
+        order = self._relabelling(data, of_q, counted)
+        found = importance_sample(
+            coordinates,
+            center,
+            covariance,
+            density or by_passes,
+            n_draws,
+            rng,
+            order,
+            is_mixed=response.hides_labels and (density is not None or not why_apart(problem)),
+        )
         if not counted:
             return found
         others = {name: self._factors[name].sample(n_draws, rng) for name in counted if name in found.draws}
         return replace(found, draws=_with_unseen(found.draws, others, counted))
+
+    def _relabelling(
+        self, data: Any, of_q: Mapping[str, Any], counted: Mapping[str, AnyArray]
+    ) -> Relabelling:
+        """Return what puts components in the order of the fit, of draws of q; none where they have too many orders."""
+        values = self._evaluator.named(data).values
+        known = values.keys() if isinstance(values, Mapping) else ()
+        found = Relabelling.of(self.model.variables, known, of_q)
+        is_known = found.n_orders <= MOST_ORDERS and not counted.keys() & {*found.names}
+        return found if is_known else Relabelling(())
 
     def _second_order(self, data: Any, sample_weight: Any) -> Evidence:
         response = self.linear_response(data, sample_weight=sample_weight)
@@ -275,7 +286,31 @@ class TellsEvidence(Responds):
 
     def _sampled(self, found: ImportanceSample) -> Evidence:
         return Evidence(
-            found.log_evidence, found.log_evidence_error, "importance_sampling", self.elbo, found.pareto_k
+            found.log_evidence,
+            found.log_evidence_error,
+            "importance_sampling",
+            self.elbo,
+            found.pareto_k,
+            is_in_order=found.n_orders > 1,
+        )
+
+
+def _refuse_what_costs_much(
+    coordinates: Coordinates, n_rows: int, n_draws: int, density: ByDensities | None
+) -> None:
+    if coordinates.size > _MOST_NUMBERS:
+        raise ModelError(
+            f"importance sampling of {coordinates.size} numbers has no usable weights, as a rule"
+        )
+    if 2 * n_draws * n_rows > _MOST_ROWS:
+        raise ModelError(
+            f"importance sampling would read {n_rows:,} rows {2 * n_draws:,} times; "
+            f"method='importance_sampling' does it"
+        )
+    if density is not None and 2 * n_draws * density.size > _MOST_DENSITIES:
+        raise ModelError(
+            f"importance sampling would integrate out the hidden numbers of {n_rows:,} rows {2 * n_draws:,} times; "
+            f"method='importance_sampling' does it"
         )
 
 

@@ -12,7 +12,7 @@ a smooth density that falls to nothing at both ends the sum over equal steps is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from ...engine.ascent.problem import Problem
 from ...engine.evaluation.at_points import why_inexact
 from ...engine.evaluation.given_by_passes import why_apart
 from ...language import Normal, Plate, Variable
-from .log_joint import LogJoint
+from .summed_labels import LabelSet, LogMarginal, label_sets, n_values_of
 
 _MOST_NUMBERS = 2e5
 """Densities that are held at a time: those that a cache holds."""
@@ -82,6 +82,8 @@ class ByDensities:
         latter is 0 where the number is known.
     weights
         How often each row counts, (rows,); None: once.
+    labels
+        What is summed out of each row. Then no number is hidden besides.
     """
 
     model: Any
@@ -93,6 +95,7 @@ class ByDensities:
     center: Array = field(default_factory=lambda: np.zeros(0))
     scale: Array = field(default_factory=lambda: np.ones(0))
     weights: Array | None = None
+    labels: tuple[LabelSet, ...] = ()
 
     @property
     def size(self) -> int:
@@ -100,7 +103,7 @@ class ByDensities:
         observed = [leaf.name for leaf in self.model.leaves if leaf is not self.hidden]
         of_leaves = sum(np.size(self.known[name]) for name in observed)
         if self.hidden is None:
-            return max(1, of_leaves)
+            return max(1, of_leaves) * max((own.n_combinations for own in self.labels), default=1)
         return (len(_GRID) + _FEW_STEPS * len(_THREE)) * (of_leaves + self.n_rows)
 
     def n_draws_of_little_cost(self, most: float) -> int:
@@ -113,21 +116,22 @@ class ByDensities:
         n = min(len(_first(own)) for own in values.values())
         most = int(max(1, min(n, _MOST_NUMBERS // self.size)))
         parts = [_cut(values, start, start + most) for start in range(0, n, most)]
-        densities: dict[int, LogJoint] = {}
+        densities: dict[int, LogMarginal] = {}
         found = []
         for part in parts:
             size = min(len(_first(own)) for own in part.values())
             found.append(self._of(densities, part, size))
         return np.concatenate(found)
 
-    def _density(self, densities: dict[int, LogJoint], n: int) -> LogJoint:
+    def _density(self, densities: dict[int, LogMarginal], n: int) -> LogMarginal:
         """Return the log density of n values of all variables, made once."""
         if n not in densities:
             brought = [name for name, own in self.model.variables.items() if own.is_brought]
-            densities[n] = LogJoint(self.model.nodes, self.known, n, left_out=brought)
+            labels = [(own, (self.n_rows,)) for own in self.labels]
+            densities[n] = LogMarginal(self.model.nodes, self.known, n, labels, left_out=brought)
         return densities[n]
 
-    def _of(self, densities: dict[int, LogJoint], values: Mapping[str, Any], n: int) -> Array:
+    def _of(self, densities: dict[int, LogMarginal], values: Mapping[str, Any], n: int) -> Array:
         if self.hidden is None:
             total, each = self._at(self._density(densities, n), values, n)
         else:
@@ -143,7 +147,7 @@ class ByDensities:
         return total + each.sum(axis=1)
 
     def _maxima(
-        self, densities: dict[int, LogJoint], values: Mapping[str, Any], n: int
+        self, densities: dict[int, LogMarginal], values: Mapping[str, Any], n: int
     ) -> tuple[Array, Array]:
         """Return where the hidden numbers are likeliest given each draw, and about how wide their densities are.
 
@@ -167,7 +171,7 @@ class ByDensities:
         return center, scale
 
     def _with_hidden(
-        self, densities: dict[int, LogJoint], values: Mapping[str, Any], at: Array
+        self, densities: dict[int, LogMarginal], values: Mapping[str, Any], at: Array
     ) -> tuple[Array, Array]:
         """Return the log densities of draws of globals, (n,), and of their rows at values of what these hide.
 
@@ -182,7 +186,7 @@ class ByDensities:
             total, of_rows = self._at(self._density(densities, n_points * n), values, n_points * n)
         return total[:n], of_rows.reshape(at.shape)
 
-    def _at(self, density: LogJoint, values: Mapping[str, Any], n: int) -> tuple[Array, Array]:
+    def _at(self, density: LogMarginal, values: Mapping[str, Any], n: int) -> tuple[Array, Array]:
         """Return the log densities of n values of the globals, (n,), and of their rows, (n, rows)."""
         total, of_rows = np.zeros(n), np.zeros((n, self.n_rows))
         for name, found in density.each(values).items():
@@ -211,8 +215,9 @@ def by_densities(
 ) -> ByDensities | None:
     """Return the log density of rows and globals, (n,) of n draws; None where passes tell it, or densities do not.
 
-    Densities do if rows hide at most one Normal besides what links bring along, in tables that fit into memory. Passes
-    are as exact, and draws go through them together, if local variables meet the rows in matrix products.
+    Densities do if rows hide labels or at most one Normal, besides what links bring along, in tables that fit into
+    memory. Passes are as exact, and draws go through them together, if local variables meet the rows in matrix
+    products.
 
     Parameters
     ----------
@@ -227,27 +232,32 @@ def by_densities(
         the rows are not found.
     """
     model = posterior.model
-    hidden = [own for factor in problem.factors for own in factor.variables if not own.is_brought]
+    # the variables of a problem may be those of an equal statement
+    names = [own.name for factor in problem.factors for own in factor.variables if not own.is_brought]
+    hidden = [model.variables[name] for name in names]
     rows = _rows_of(posterior, problem)
     is_exact_by_passes = not why_inexact(problem)
-    if rows is None or len(hidden) > 1 or (is_exact_by_passes and not why_apart(problem)):
+    labels = [own for own in hidden if n_values_of(own)]
+    if rows is None or (is_exact_by_passes and not why_apart(problem)):
+        return None
+    sets = _sets_of(model, labels, rows)
+    if sets is None or len(hidden) > max(1, len(labels)):
         return None
     values = posterior._evaluator.named(data).values
     if not isinstance(values, Mapping):
         return None
     # a number that is known in some rows has its values in its factor
-    names = [name for name in values if not hidden or name != hidden[0].name]
+    names = [name for name in values if labels or not hidden or name != hidden[0].name]
     values = {
         name: np.asarray(own) if isinstance(own := values[name], list | tuple) else own for name in names
     }
     if not all(map(_is_complete, values.values())):
         return None
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    found = ByDensities(model, values, counted, rows, problem.bound.n_rows, weights=weights)
-    if not hidden:
+    found = ByDensities(model, values, counted, rows, problem.bound.n_rows, weights=weights, labels=sets)
+    if labels or not hidden:
         return None if is_exact_by_passes and found.size > _LIKE_A_PASS else found
-    name = hidden[0].name
-    variable = model.variables[name]
+    (variable,) = hidden
     if not isinstance(variable, Normal) or variable.plates != (rows,):
         return None
     found = replace(found, hidden=variable)
@@ -255,8 +265,16 @@ def by_densities(
         return None
     if not is_asked and not found.n_draws_of_little_cost(np.inf):
         return found
-    factor = posterior.local(data)[name]
+    factor = posterior.local(data)[variable.name]
     return replace(found, center=np.asarray(factor.mean), scale=np.sqrt(factor.variance))
+
+
+def _sets_of(model: Any, labels: Sequence[Variable], rows: Plate) -> tuple[LabelSet, ...] | None:
+    """Return the sets of hidden labels of the rows; None if they cannot be summed out row by row."""
+    variables = [own for own in model.variables.values() if not own.is_brought]
+    found = label_sets(variables, [own.name for own in labels])
+    is_known = all(own.plates == (rows,) for own in labels) and not any(own.why_not for own in found)
+    return found if is_known else None
 
 
 def _rows_of(posterior: Any, problem: Problem) -> Plate | None:

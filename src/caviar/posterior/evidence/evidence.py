@@ -46,6 +46,8 @@ class Evidence:
     orders
         Name and number of categories of each hidden label whose categories have the same prior. The value is that of
         one order of these: where components are well separated, log K! is missing for each.
+    is_in_order
+        Whether log K! is missing however near components are: all draws are in one order.
 
     Examples
     --------
@@ -66,6 +68,7 @@ class Evidence:
     because: str = ""
     without_prior: tuple[str, ...] = ()
     orders: tuple[tuple[str, int], ...] = ()
+    is_in_order: bool = False
 
     @property
     def remark(self) -> str:
@@ -91,9 +94,10 @@ class Evidence:
         if not self.log_orders:
             return ""
         whose = " and ".join(f"'{name}' ({own})" for name, own in self.orders)
+        condition = "" if self.is_in_order else "if they are well separated, "
         return (
-            f"It is that of one order of the categories of {whose}, which may be numbered in any: if they are well "
-            f"separated, add log K! = {self.log_orders:.3g} nats."
+            f"It is that of one order of the categories of {whose}, which may be numbered in any: {condition}add "
+            f"log K! = {self.log_orders:.3g} nats."
         )
 
     @property

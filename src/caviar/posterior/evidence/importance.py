@@ -5,6 +5,14 @@ r"""Importance sampling of the globals, with a proposal that has the covariance 
 The proposal r is a Student-t distribution of the globals as one vector without constraints. Two rounds of pilot draws
 move it to the mean and covariance that their weights tell; the draws that count are made afterwards, so the estimate of
 p(x) has no bias.
+
+The posterior of a mixture is the same in every order of components that the model does not distinguish. Draws are put
+in the order nearest to the fit, in which they have the density of the proposal summed over all orders,
+
+.. math:: w_s = \frac{p(x, \theta_s)}{\sum_\pi r(\pi \theta_s)}
+
+So draws in which components have changed places have no large weights, and the mean weight is p(x) over the number of
+orders, as it is where components are far apart.
 """
 
 from __future__ import annotations
@@ -23,13 +31,18 @@ from ..diagnostics.pareto import smoothed
 from ..diagnostics.tail import log_mean_of, tail_of
 from ..weighted import Weighted
 from .coordinates import Coordinates
+from .mixed import Mixed
+from .relabelling import Relabelling
 from .student import Student
 
 _DF = 10.0
 """Degrees of freedom of proposals: tails of logarithms of scales and of log odds are longer than a Normal's."""
 
-_ROUNDS = 2
-"""Of pilot draws, each half as many as are made in the end."""
+_ROUNDS, _ROUNDS_OF_MIXTURE = 2, 6
+"""Of pilot draws, each half as many as are made in the end; and of a mixture, each a quarter as many."""
+
+_MOST_MIXED = 30
+"""Coordinates of which the covariances of all parts can be told from as many draws."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,6 +63,9 @@ class ImportanceSample:
         Effective number of draws, 1 / sum of the squared weights.
     log_evidence, log_evidence_error
         Estimate of log p(x), the log of the mean weight, and its standard error.
+    n_orders
+        In how many orders the components have the same posterior. All draws are in the order nearest to the fit, and
+        the evidence is that of one order.
     """
 
     draws: Mapping[str, Any]
@@ -59,6 +75,7 @@ class ImportanceSample:
     effective_draws: float
     log_evidence: float
     log_evidence_error: float
+    n_orders: int = 1
 
     @property
     def is_usable(self) -> bool:
@@ -132,6 +149,9 @@ def importance_sample(
     log_joint: Callable[[Mapping[str, Any]], Array],
     n_draws: int,
     rng: np.random.Generator,
+    relabelling: Relabelling,
+    *,
+    is_mixed: bool,
 ) -> ImportanceSample:
     """Return weighted draws.
 
@@ -147,27 +167,57 @@ def importance_sample(
         Number of draws.
     rng
         Seed of the draws.
+    relabelling
+        Puts components in the order of the fit.
+    is_mixed
+        Whether further rounds make the proposal a mixture, if there are few coordinates.
     """
-    proposal = Student(center, covariance, _DF)
+    target = _Target(coordinates, log_joint, relabelling)
+    proposal: Student | Mixed = Student(center, covariance, _DF)
+    vectors, weights = np.zeros((0, len(center))), np.zeros(0)
     for _ in range(_ROUNDS):
-        vectors = proposal.sample(max(n_draws // 2, 100), rng)
-        _, log_weights = _weighed(coordinates, proposal, vectors, log_joint)
-        proposal = proposal.moved(vectors, np.exp(smoothed(log_weights)[0]))
-    vectors = proposal.sample(n_draws, rng)
-    draws, log_weights = _weighed(coordinates, proposal, vectors, log_joint)
+        vectors, weights = target.pilots(proposal, max(n_draws // 2, 100), rng)
+        proposal = proposal.moved(vectors, weights)
+    if is_mixed and len(center) <= _MOST_MIXED and isinstance(proposal, Student):
+        proposal = Mixed.about(proposal, vectors, weights, rng)
+        for _ in range(_ROUNDS_OF_MIXTURE):
+            proposal = proposal.moved(*target.pilots(proposal, max(n_draws // 4, 100), rng))
+    draws, log_weights = target.weighed(proposal, proposal.sample(n_draws, rng))
     tail = tail_of(log_weights)
     evidence, error = log_mean_of(log_weights, tail)
     effective = float(np.exp(-np.logaddexp.reduce(2 * tail.log_weights)))
-    return ImportanceSample(draws, tail.log_weights, tail.k, tail.error, effective, evidence, error)
+    figures = tail.log_weights, tail.k, tail.error, effective, evidence, error
+    return ImportanceSample(draws, *figures, relabelling.n_orders)
 
 
-def _weighed(
-    coordinates: Coordinates,
-    proposal: Student,
-    vectors: Array,
-    log_joint: Callable[[Mapping[str, Any]], Array],
-) -> tuple[dict[str, Any], Array]:
-    """Return the values of vectors, and the log weights of these, (n,)."""
-    values = coordinates.values(vectors)
-    log_proposal = proposal.log_density(vectors) - coordinates.log_volume(vectors)
-    return values, log_joint(values) - log_proposal
+@dataclass(frozen=True, eq=False)
+class _Target:
+    """The density that draws are weighed by."""
+
+    coordinates: Coordinates
+    log_joint: Callable[[Mapping[str, Any]], Array]
+    relabelling: Relabelling
+
+    def pilots(
+        self, proposal: Student | Mixed, n_draws: int, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """Return draws as vectors, components in the order of the fit, and their weights, which sum to one."""
+        vectors = proposal.sample(n_draws, rng)
+        values, log_weights = self.weighed(proposal, vectors)
+        if self.relabelling.nearest:
+            vectors = self.coordinates.vectors(values)
+        return vectors, np.exp(smoothed(log_weights)[0])
+
+    def weighed(self, proposal: Student | Mixed, vectors: Array) -> tuple[dict[str, Any], Array]:
+        """Return the values of vectors, components in the order of the fit, and the log weights of these, (n,)."""
+        values = self.coordinates.values(vectors)
+        if not self.relabelling.nearest:
+            log_proposal = proposal.log_density(vectors) - self.coordinates.log_volume(vectors)
+            return values, self.log_joint(values) - log_proposal
+        values = self.relabelling(values)
+        log_proposal = np.full(len(vectors), -np.inf)
+        for ordered in self.relabelling.in_every_order(values):
+            own = self.coordinates.vectors(ordered)
+            density = proposal.log_density(own) - self.coordinates.log_volume(own)
+            log_proposal = np.logaddexp(log_proposal, density)
+        return values, self.log_joint(values) - log_proposal

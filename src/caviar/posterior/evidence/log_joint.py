@@ -57,6 +57,8 @@ class LogJoint:
     left_out
         Names of variables that are not part of the density, as the hidden number of each answer behind a link: the
         answer has its own density given the predictor.
+    of
+        Names of the variables of which the density is wanted; None: all.
     """
 
     def __init__(
@@ -66,17 +68,21 @@ class LogJoint:
         n_draws: int,
         counted: Mapping[str, AnyArray] | None = None,
         left_out: Collection[str] = (),
+        of: Collection[str] | None = None,
     ) -> None:
-        nodes = [node for node in nodes if node.name not in left_out]
+        every_node, nodes = nodes, [node for node in nodes if node.name not in left_out]
         self._nodes, self._known, self._n_draws, self._counted = nodes, known, n_draws, counted or {}
-        every = [node for node in nodes if isinstance(node, Variable)]
+        variables = [node for node in nodes if isinstance(node, Variable)]
+        every = [own for own in variables if of is None or own.name in of]
         # chains are distributions of whole sequences, and the rows of nested plates are laid out draw by draw
         is_nested = any(plate.within is not None for node in nodes for plate in node.plates)
         self._apart = [variable.name for variable in every if is_nested or variable.summed]
         self._together = [variable.name for variable in every if variable.name not in self._apart]
         if self._together:
             plate = Plate(" ".join(node.name for node in nodes) + " draw", n_draws)
-            self._copies, _ = replicated(nodes, [], plate, {}, {}, _value_of)
+            # what is left out may be told of by what is not
+            copies, _ = replicated(every_node, [], plate, {}, {}, _value_of)
+            self._copies = [node for node in copies if node.name not in left_out]
             dense = {name: own.toarray() if issparse(own) else own for name, own in known.items()}
             self._repeated = {
                 name: np.broadcast_to(own, (n_draws, *np.shape(own))) for name, own in dense.items()

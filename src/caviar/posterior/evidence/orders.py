@@ -21,18 +21,32 @@ def orders_of(variables: Mapping[str, Variable], known: Container[str]) -> tuple
     known
         Names of what the data have: known labels say which category is which.
     """
+    return tuple((own.name, own.categories or 0) for own in exchangeable_labels(variables, known))
+
+
+def exchangeable_labels(variables: Mapping[str, Variable], known: Container[str]) -> tuple[Label, ...]:
+    """Return the labels of :func:`orders_of` themselves."""
     labels = (own for own in variables.values() if isinstance(own, Label) and own.name not in known)
-    return tuple((own.name, own.categories or 0) for own in labels if _is_exchangeable(variables, own))
+    return tuple(own for own in labels if _is_exchangeable(variables, own, known))
 
 
-def _is_exchangeable(variables: Mapping[str, Variable], label: Label) -> bool:
+def plates_chosen_by(variables: Mapping[str, Variable], label: Label) -> set[Plate]:
+    """Return the plates that a label chooses from."""
+    slots = [slot for owner in variables.values() if owner is not label for slot in owner.slots.values()]
+    return {choice.plate for slot in slots for choice in slot.chosen if choice.by is label}
+
+
+def _is_exchangeable(variables: Mapping[str, Variable], label: Label, known: Container[str]) -> bool:
     """Whether hidden variables of the categories, and the chances of these, have the same prior in any order."""
     if not isinstance(label, Variable) or (label.categories or 0) < 2 or not _has_even_chances(label):
         return False
     slots = [slot for owner in variables.values() if owner is not label for slot in owner.slots.values()]
     choices = [(slot.node, choice) for slot in slots for choice in slot.chosen]
     own = [(node, choice.plate) for node, choice in choices if choice.by is label]
-    plates = {plate for _, plate in own}
+    plates = plates_chosen_by(variables, label)
+    if any(variable.name in known and plates & {*variable.plates} for variable in variables.values()):
+        # what is known of a category says which one it is
+        return False
     if any(
         slot.node is label or any(gate.by is label and gate not in slot.chosen for gate in slot.gates)
         for slot in slots

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import factorial, prod
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,8 @@ from ...engine.response.cost import is_worth_a_series, n_draws_of_little_cost
 from ...engine.rows.row_map import RowMap
 from ...language.in_expectation import has_expectation
 from ..evidence.by_densities import MOST_ROWS, by_densities
+from ..evidence.orders import orders_of
+from ..evidence.relabelling import MOST_ORDERS
 from ..uncertainty.known import Uncertainty, Widths
 from .at_once import means_of, separating_of
 from .lattice_of_fits import MOST_DIMENSIONS
@@ -157,7 +161,7 @@ def doubt_of_series(posterior: Any, pending: Any, response: Any, shown: Widths) 
 
 
 def drawn_if_better(posterior: Any, pending: Any, response: Any, shown: Widths) -> Widths:
-    """Return figures of weighted draws of few rows that hide something, if intervals contain too few or too many.
+    """Return figures of weighted draws of few rows that hide something, if other figures are off or in doubt.
 
     The draws are those of importance sampling, whose proposal reaches further than the intervals. Where their weights
     are poor, they tell little, and what they tell counts the less.
@@ -179,7 +183,11 @@ def drawn_if_better(posterior: Any, pending: Any, response: Any, shown: Widths) 
         # too many would lose digits together, as those of vectors that are nearly in a plane; or a draw has no density
         return shown
     has_labels, is_integrated = any(own.labels for own in problem.factors), isinstance(shown, Integrated)
-    if sample is None or not _is_off(sample, posterior, shown, has_labels=has_labels):
+    if sample is None:
+        return shown
+    in_place = not _may_change_places(posterior, pending)
+    is_off = _is_off(sample, posterior, shown, has_labels=has_labels, in_place=in_place)
+    if not is_off and not (shown.doubt and sample.is_usable):
         return shown
     if not has_labels and not (sample.is_usable and sample.effective_draws >= is_integrated * _EFFECTIVE):
         return shown
@@ -216,9 +224,20 @@ def _disagreeing(posterior: Any, pending: Any, response: Any, shown: Widths) -> 
     n, most = most_of(_MOST_CHECKED), most_of(_SHOWN_DRAWS)
     sample = drawn(n) if n else None
     has_labels = any(own.labels for own in problem.factors)
-    if sample is None or not _is_off(sample, posterior, shown, has_labels=has_labels, is_sure=False):
+    if sample is None:
+        return None
+    in_place = not _may_change_places(posterior, pending)
+    is_off = _is_off(sample, posterior, shown, has_labels=has_labels, in_place=in_place, is_sure=False)
+    if not is_off and not shown.doubt:
         return None
     return drawn(most) if most > n else sample
+
+
+def _may_change_places(posterior: Any, pending: Any) -> bool:
+    """Whether components have so many orders that those of draws may be in another one than those of the fit."""
+    known = pending.data if isinstance(pending.data, Mapping) else ()
+    orders = (factorial(number) for _, number in orders_of(posterior.model.variables, known))
+    return prod(orders) > MOST_ORDERS
 
 
 def _has_empty_component(posterior: Any, problem: Problem, row_map: RowMap) -> bool:
@@ -228,15 +247,18 @@ def _has_empty_component(posterior: Any, problem: Problem, row_map: RowMap) -> b
     return counts is not None and bool(counts.min() < _NO_ROWS)
 
 
-def _is_off(sample: Any, posterior: Any, shown: Widths, *, has_labels: bool, is_sure: bool = True) -> bool:
-    """Return whether weighted draws disagree with an interval, or with a mean where rows hide no labels.
-
-    Components that overlap may change places in draws, which no mean of them knows.
+def _is_off(
+    sample: Any, posterior: Any, shown: Widths, *, has_labels: bool, in_place: bool, is_sure: bool = True
+) -> bool:
+    """Return whether weighted draws disagree with an interval, or with a mean.
 
     Parameters
     ----------
     has_labels
         Whether rows hide labels.
+    in_place
+        Whether the components of draws are in the order of the fit. Components that overlap may otherwise change
+        places, which no mean of them knows.
     is_sure
         Whether they disagree by more than their errors.
     """
@@ -246,7 +268,7 @@ def _is_off(sample: Any, posterior: Any, shown: Widths, *, has_labels: bool, is_
         shares, shifts = _beside_draws(sample, name, posterior[name], shown)
         if (np.abs(shares - _LEVEL) > most).any():
             return True
-        if not has_labels and (shifts > _MOVED + errors).any():
+        if in_place and (shifts > _MOVED + errors).any():
             return True
     return False
 
