@@ -15,7 +15,7 @@ from ..lazy.rows import as_floats
 from ..posterior.posterior import Posterior
 from ..posterior.prediction.prediction import Prediction
 from ..posterior.prediction.residuals import from_the_rest
-from ._posterior_figures import placed, posterior_of
+from .posterior_figures import placed, posterior_of
 
 _FEW = 0.05
 """Share of rows that the fit may have seen among rows that are called new."""
