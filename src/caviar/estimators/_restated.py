@@ -46,7 +46,7 @@ class Restated:
             model = state()
             if found is None:
                 found = _SEEN
-            elif _are_shared(model) and _are_constants_of(model, values):
+            elif model.structure.nodes[0] is not model.nodes[0] and _are_constants_of(model, values):
                 same = {name: own for name, own in model.constants.items() if name not in values}
                 found = model.structure, same
         elif found[0].problem(values):
@@ -60,11 +60,6 @@ class Restated:
         if len(self._kept) > _MOST_STATEMENTS:
             self._kept.pop(next(iter(list(self._kept))), None)
         return model
-
-
-def _are_shared(model: Model) -> bool:
-    """Whether the nodes of a structure are others than those of the model, which have its values."""
-    return model.structure.nodes[0] is not model.nodes[0]
 
 
 def _are_constants_of(model: Model, values: Mapping[str, Array]) -> bool:
