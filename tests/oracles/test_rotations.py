@@ -6,11 +6,11 @@ from scipy.optimize import minimize
 from scipy.special import digamma
 
 import caviar as cv
-from caviar.engine.ascent.schedules.expansion import sparse_priors
+from caviar.engine.ascent.schedules.expansion import expanded
 from caviar.engine.ascent.schedules.expansion.groups import groups_of, shrunk_of
 from caviar.engine.ascent.schedules.expansion.relevance import settled_precision
 from caviar.engine.ascent.schedules.expansion.rotation import Turned, best_rotation, best_scales
-from caviar.engine.ascent.schedules.expansion.rotations import _best, _turn
+from caviar.engine.ascent.schedules.expansion.expanded import _best, _turn
 from caviar.engine.ascent.schedules.expansion.sides import sides_of
 from caviar.engine.ascent.schedules.expansion.turn import Turned as Place
 from caviar.engine.ascent.state import at_natural, joined

@@ -9,10 +9,10 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
 import caviar as cv
-from caviar.engine.ascent.schedules.expansion import rotations
+from caviar.engine.ascent.schedules.expansion import expanded
 from caviar.engine.ascent.schedules.expansion.chains import TurnedChain
 from caviar.engine.ascent.schedules.expansion.groups import groups_of
-from caviar.engine.ascent.schedules.expansion.rotations import _best, _turn
+from caviar.engine.ascent.schedules.expansion.expanded import _best, _turn
 from caviar.engine.ascent.schedules.expansion.sides import sides_of
 from caviar.engine.ascent.schedules.expansion.turn import Turned
 from caviar.engine.ascent.state import at_natural, joined
