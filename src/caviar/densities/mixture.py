@@ -1,13 +1,11 @@
 """The interface of mixture densities: a distribution, and what is done with it on tables of data.
 
 Columns by number or by name.
-
-Missing entries filled in, from their distribution given what was observed of the row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Self, TypeAlias
@@ -20,12 +18,12 @@ from .._typing import AnyArray, Array
 from ..numerics.arguments import require_share, require_whole
 from ..numerics.randomness import generator
 from . import imputation, outliers
-from .conditioning import Conditionable, ConditionalRows
+from .conditioning import Conditionable
 from .evaluation import each_log_densities, log_densities, shares
 from .outliers import OutlierThreshold
 from .prediction import ConditionalPrediction, predicted
 from .quantiles import Univariate
-from .rows import as_rows, blocks, patterns
+from .rows import as_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -563,40 +561,3 @@ def given_values(
     if not np.isfinite(array).all():
         raise DataError(f"the values given must be finite; got {array}; leave out columns that are not known")
     return numbers, array
-
-
-def means(mixture: Conditionable, X: AnyArray) -> Array:
-    """Return rows, (N, D), with conditional means in place of NaN."""
-    result = np.array(X, dtype=np.float64)
-    if mixture.separable and mixture.has_moments(1):
-        # columns tell of each other only through the component: no pattern needs work of its own
-        for rows in blocks(len(X), mixture.n_components + 3 * mixture.n_features):
-            block = result[rows]
-            block[...] = np.where(np.isnan(block), shares(mixture, block) @ mixture.locations, block)
-        return result
-    for absent, rows, given in _conditional_parts(mixture, X, entries_per_row=1):
-        result[np.ix_(rows, absent)] = given.means()
-    return result
-
-
-def draws(mixture: Conditionable, X: AnyArray, n_draws: int, rng: np.random.Generator) -> Array:
-    """Return rows with draws in place of NaN, (n_draws, N, D)."""
-    result = np.repeat(np.asarray(X, dtype=np.float64)[None], n_draws, axis=0)
-    for absent, rows, given in _conditional_parts(mixture, X, entries_per_row=n_draws):
-        result[np.ix_(np.arange(n_draws), rows, absent)] = given.draws(n_draws, rng)
-    return result
-
-
-def _conditional_parts(
-    mixture: Conditionable, X: AnyArray, entries_per_row: int
-) -> Iterator[tuple[AnyArray, AnyArray, ConditionalRows]]:
-    """Yield columns, the rows where just these are missing, and their distributions."""
-    for observed, absent, rows in patterns(np.isnan(X)):
-        if not len(absent):
-            continue
-        regression = mixture.regression(observed, absent)
-        entries = (mixture.n_components + entries_per_row) * (len(absent) + 3) + 3 * len(observed)
-        for within in blocks(len(rows), entries):
-            chosen = rows[within]
-            given = regression.at(np.asarray(X[np.ix_(chosen, observed)], dtype=np.float64))
-            yield absent, chosen, given
