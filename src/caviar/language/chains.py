@@ -26,8 +26,8 @@ from .nodes import Expression, Indexed, Label, Node, placed
 from .paths import Paths, refuse_groups
 from .plates import Plate
 from .roles import BEGINNING, LOCATION, PROBABILITIES, ROW_OF_TABLE, one_hot
-from .softmax import LOG_2, LinkOfClasses, PolyaGammaOfQuestions, StickBreakingLogits, plates_beside, put
-from .templates import Density, template
+from .softmax import LinkOfClasses, PolyaGammaOfQuestions, StickBreakingLogits, plates_beside, put
+from .templates import LOG_2, Density, template
 from .variable import Variable
 
 
