@@ -94,22 +94,36 @@ def response_of_smoothing(
     first_steps = found[begins] if weights is None else found[begins] * weights[begins][:, None, None]
     changes_of_states, first_sum = np.moveaxis(found, 2, 0), first_steps.sum(axis=0).T
     if of_transition.ndim == 4:
-        of_pairs = (
-            np.einsum("nid,nij->dnij", found_before, steps)
-            + pairs * changes_of_transition
-            + np.einsum("nij,njd->dnij", pairs, own - average)
-            - np.einsum("nij,nid->dnij", pairs, earlier)
-        )
+        of_pairs = _of_each_step(found_before, steps, pairs, changes_of_transition, own - average, earlier)
         return MarkovResponse(marginals, changes_of_states, first_sum, of_pairs)
     if weights is not None:
         pairs, found_before = pairs * weights[:, None, None], found_before * weights[:, None, None]
-    of_pairs = (
-        np.einsum("nid,nij->dij", found_before, steps)
-        + pairs.sum(axis=0) * changes_of_transition
-        + np.einsum("nij,njd->dij", pairs, own - average)
+    of_pairs = _of_all_steps(found_before, steps, pairs, changes_of_transition, own - average, earlier)
+    return MarkovResponse(marginals, changes_of_states, first_sum, of_pairs)
+
+
+def _of_each_step(
+    before: Array, steps: Array, pairs: Array, of_transition: Array, onward: Array, earlier: Array
+) -> Array:
+    """Return the changes of the pairs of each step, (D, N, K, K)."""
+    return (
+        np.einsum("nid,nij->dnij", before, steps)
+        + pairs * of_transition
+        + np.einsum("nij,njd->dnij", pairs, onward)
+        - np.einsum("nij,nid->dnij", pairs, earlier)
+    )
+
+
+def _of_all_steps(
+    before: Array, steps: Array, pairs: Array, of_transition: Array, onward: Array, earlier: Array
+) -> Array:
+    """Return the changes of the sums of pairs, (D, K, K)."""
+    return (
+        np.einsum("nid,nij->dij", before, steps)
+        + pairs.sum(axis=0) * of_transition
+        + np.einsum("nij,njd->dij", pairs, onward)
         - np.einsum("nij,nid->dij", pairs, earlier)
     )
-    return MarkovResponse(marginals, changes_of_states, first_sum, of_pairs)
 
 
 def given_the_data(
