@@ -337,9 +337,14 @@ class Problem:
         """What the value of each term is made of."""
         return [self._value_of(number) for number in range(len(self.compiled.terms))]
 
+    @cached_property
+    def _tellers(self) -> list[tuple[Variable, int] | None]:
+        """Of each term the update that has a message of it, and which that is."""
+        return self.fact("values of terms", lambda: who_tells(self.updates, len(self.compiled.terms)))
+
     def _value_of(self, number: int) -> TermValue:
         """Return what the value of a term is made of: a message of an update where one has it."""
-        own = self.fact("values of terms", lambda: who_tells(self.updates, len(self.compiled.terms)))[number]
+        own = self._tellers[number]
         if own is None:
             return self.compiled.terms[number].contraction.value
         return self.updates[own[0]].value_of(own[1])
