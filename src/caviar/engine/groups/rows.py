@@ -84,6 +84,10 @@ class GroupedRows:
     def _n_rows(self) -> int:
         return int(self.counts.max())
 
+    @cached_property
+    def _is_padded(self) -> bool:
+        return bool(self.counts.min() < self._n_rows)
+
     @property
     def _is_shared(self) -> bool:
         return self.features.shape[1] == 1
@@ -122,7 +126,7 @@ class GroupedRows:
 
     def _weights_of(self, groups: AnyArray) -> Array | None:
         """Return how often the rows of some groups count, (G, N) or (N,); None where each counts once."""
-        if self.counts.min() >= self._n_rows:
+        if not self._is_padded:
             return self.weights
         is_row = np.arange(self._n_rows) < self.counts[groups, None]
         return is_row.astype(np.float64) if self.weights is None else is_row * self.weights
