@@ -44,8 +44,8 @@ from .engine.ascent.schedules.stochastic import Stochastic as Stochastic
 from .estimators._saving import load as load
 from .estimators.automatic.move import Move as Move
 from .estimators.bayesian_gaussian_mixture import BayesianGaussianMixture as BayesianGaussianMixture
+from .estimators.compare_mixtures import MixtureComparison as MixtureComparison
 from .estimators.compare_mixtures import compare_mixtures as compare_mixtures
-from .estimators.comparison import MixtureComparison as MixtureComparison
 from .estimators.gaussian_mixture import GaussianMixture as GaussianMixture
 from .estimators.hidden_markov_model import HiddenMarkovModel as HiddenMarkovModel
 from .estimators.known_variance_mixture import KnownVarianceMixture as KnownVarianceMixture

@@ -67,7 +67,7 @@ HOOKS = {
         2,
         "an object of another library; whether a variable has a support of its own",
     ),
-    "engine/checkpoint/plain_values.py": (2, "what a class of a checkpoint has is asked of the class"),
+    "engine/checkpoint/states.py": (2, "what a class of a checkpoint has is asked of the class"),
     "engine/rows/subsample.py": (2, "only some sources of rows are made of arrays"),
     "engine/starts/guesses/clusterwise.py": (1, "links hold a sum, and a sum is one"),
     "execution/connection.py": (3, _OTHERS),

@@ -5,7 +5,7 @@ import pytest
 
 import caviar as cv
 from caviar.engine.binding.clamped.factor import ClampedFactor, PointMass
-from caviar.engine.checkpoint.plain_values import plain, restored
+from caviar.engine.checkpoint.states import plain, restored
 from caviar.families import FAMILIES, Gamma, MeanPrecision, Normal, Wishart
 from caviar.storage import pack, unpack
 

@@ -9,8 +9,7 @@ from scipy.special import digamma, gammaln
 
 import caviar as cv
 from caviar.engine.topics.passes import collapsed as engine
-from caviar.engine.topics.passes.collapsed import CollapsedTopics
-from caviar.engine.topics.passes.concentrations import ExpectedSlopes
+from caviar.engine.topics.passes.collapsed import CollapsedTopics, ExpectedSlopes
 
 ALPHA, ETA = np.array([0.3, 0.7, 0.2]), 0.05
 

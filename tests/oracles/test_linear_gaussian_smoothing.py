@@ -8,7 +8,7 @@ from scipy.linalg import cholesky_banded, solveh_banded
 from scipy.stats import multivariate_normal
 
 import caviar as cv
-from caviar.families import LinearGaussianChain, _smoother
+from caviar.families import LinearGaussianChain, linear_gaussian_chain
 from oracles.reference.linear_gaussian import dense, sums_over_steps
 
 
@@ -44,7 +44,7 @@ def random_chain(seed: int) -> LinearGaussianChain:
 @pytest.mark.parametrize("chunk", [1, 3, 4_096])
 @pytest.mark.parametrize("seed", range(20))
 def test_smoothing_is_the_inverse_of_the_joint_precision(seed, chunk, monkeypatch):
-    monkeypatch.setattr(_smoother, "_CHUNK", chunk)
+    monkeypatch.setattr(linear_gaussian_chain, "_CHUNK", chunk)
     chain = random_chain(seed)
     exact, found = dense(chain), chain.smoothing
     size = max(1.0, np.abs(exact.covariance).max(), np.abs(exact.mean).max() ** 2)

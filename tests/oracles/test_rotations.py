@@ -6,11 +6,11 @@ from scipy.optimize import minimize
 from scipy.special import digamma
 
 import caviar as cv
-from caviar.engine.ascent.schedules.expansion import sparse_priors
+from caviar.engine.ascent.schedules.expansion import expanded
+from caviar.engine.ascent.schedules.expansion.expanded import _best, _turn
 from caviar.engine.ascent.schedules.expansion.groups import groups_of, shrunk_of
 from caviar.engine.ascent.schedules.expansion.relevance import settled_precision
 from caviar.engine.ascent.schedules.expansion.rotation import Turned, best_rotation, best_scales
-from caviar.engine.ascent.schedules.expansion.rotations import _best, _turn
 from caviar.engine.ascent.schedules.expansion.sides import sides_of
 from caviar.engine.ascent.schedules.expansion.turn import Turned as Place
 from caviar.engine.ascent.state import at_natural, joined
@@ -115,7 +115,7 @@ def test_settled_precisions_are_where_turns_of_updates_lead():
 
 @pytest.mark.parametrize("learnt", [False, True])
 def test_settled_priors_of_sparse_vectors_are_where_updates_change_nothing(learnt, monkeypatch):
-    monkeypatch.setattr(sparse_priors, "_ROUNDS", 40)
+    monkeypatch.setattr(expanded, "_ROUNDS", 40)
     rng = np.random.default_rng(1)
     size, n_entries = 4, 60
     curvature = rng.gamma(4.0, 5.0, size=(n_entries, size))
@@ -125,7 +125,7 @@ def test_settled_priors_of_sparse_vectors_are_where_updates_change_nothing(learn
     below = digamma(shape + 30.0) - np.log(shape + 30.0)
     share = (np.ones(size), np.ones(size)) if learnt else None
     start = np.log(np.array([1.0, 3.0, 20.0, 0.5]))
-    slabs = sparse_priors._Slabs(odds, linear, curvature, below, (shape, rate), share)
+    slabs = expanded._Slabs(odds, linear, curvature, below, (shape, rate), share)
     log_alpha, shift, count = slabs.settled(start)
     precision, psi = np.exp(log_alpha) + curvature, odds[0] + shift
     logit = psi + 0.5 * (log_alpha + below - np.log(precision) + linear**2 / precision)
@@ -148,12 +148,12 @@ def test_priors_of_sparse_vectors_are_found():
     found = [
         tuple(own.name for own in (priors.variable, *priors.priors))
         for priors in seen[0][0].shrunk
-        if isinstance(priors, sparse_priors.SparsePriors)
+        if isinstance(priors, expanded.SparsePriors)
     ]
     assert found == [("w0", "alpha0", "share0"), ("w1", "alpha1", "share1")]
     model, data = views()
     seen, _ = states_before_turns(model, data, seed=0, max_iter=1, init=start)
-    assert not any(isinstance(own, sparse_priors.SparsePriors) for own in seen[0][0].shrunk)
+    assert not any(isinstance(own, expanded.SparsePriors) for own in seen[0][0].shrunk)
 
 
 @pytest.mark.parametrize("seed", range(4))

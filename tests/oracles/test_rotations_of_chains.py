@@ -9,10 +9,10 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
 import caviar as cv
-from caviar.engine.ascent.schedules.expansion import rotations
+from caviar.engine.ascent.schedules.expansion import expanded
 from caviar.engine.ascent.schedules.expansion.chains import TurnedChain
+from caviar.engine.ascent.schedules.expansion.expanded import _best, _turn
 from caviar.engine.ascent.schedules.expansion.groups import groups_of
-from caviar.engine.ascent.schedules.expansion.rotations import _best, _turn
 from caviar.engine.ascent.schedules.expansion.sides import sides_of
 from caviar.engine.ascent.schedules.expansion.turn import Turned
 from caviar.engine.ascent.state import at_natural, joined
@@ -185,7 +185,7 @@ def test_ends_are_the_same_and_nothing_moves_there(kind, monkeypatch):
     (group,) = (own.group for own in schedule.turns)
     assert 0 <= _best(group, _sides(state, group))[1] < 1e-3
     assert 0 <= schedule.step(state).elbo - state.elbo + 1e-9 < 1e-3
-    monkeypatch.setattr(rotations, "_NEAR_OF_CHAINS", 0.0)
+    monkeypatch.setattr(expanded, "_NEAR_OF_CHAINS", 0.0)
     plain = model.fit(data, seed=0, max_iter=3000, tol=1e-9)
     assert found.elbo > plain.elbo - 1e-2
 
@@ -233,7 +233,7 @@ def test_systems_need_few_sweeps(monkeypatch):
     model = cv.models.linear_dynamical_system(5, 4, with_starts=True)
     data = _values(5, 300)
     found = model.fit(data, seed=0, max_iter=1000)
-    monkeypatch.setattr(rotations, "_NEAR_OF_CHAINS", 0.0)
+    monkeypatch.setattr(expanded, "_NEAR_OF_CHAINS", 0.0)
     plain = model.fit(data, seed=0, max_iter=1000)
     assert found.elbo > plain.elbo - 1e-2
     assert found.n_iter < plain.n_iter / 2
@@ -250,6 +250,6 @@ def test_no_state_falls_silent_that_the_data_need(monkeypatch):
     }
     model = cv.models.linear_dynamical_system(12, 8, with_starts=True)
     found = model.fit(data, seed=0, tol=1e-3)
-    monkeypatch.setattr(rotations, "_NEAR_OF_CHAINS", np.inf)
+    monkeypatch.setattr(expanded, "_NEAR_OF_CHAINS", np.inf)
     early = model.fit(data, seed=0, tol=1e-3)
     assert found.elbo > early.elbo + 100

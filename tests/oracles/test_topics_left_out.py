@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import caviar as cv
-from caviar.engine.topics import start
+from caviar.engine.topics import documents as of_documents
 from caviar.engine.topics.passes import left_out
 from caviar.engine.topics.passes.left_out import LeftOutTopics
 
@@ -103,8 +103,8 @@ def test_a_fit_of_few_passes_has_few_before_it(
     monkeypatch.setattr(LeftOutTopics, "sweep", lambda topics: made.append(sweep(topics)))
     # one beginning; how many there are depends on the size of the work, a number for each count and topic
     asked: list[tuple[int, int]] = []
-    monkeypatch.setattr(start, "n_trials", lambda own, size: asked.append((own.nnz, size)) or 1)
-    monkeypatch.setattr(start, "_LIGHT", 0)
+    monkeypatch.setattr(of_documents, "n_trials", lambda own, size: asked.append((own.nnz, size)) or 1)
+    monkeypatch.setattr(of_documents, "_LIGHT", 0)
     counts = documents(30)
     model = cv.models.latent_dirichlet_allocation(3, 11)
     model.fit({"word": counts}, seed=0, max_iter=max_iter, uncertainty="mean_field")
@@ -117,11 +117,11 @@ def test_a_sample_has_as_many_passes_as_take_the_time_of_those_of_the_fit(
 ) -> None:
     made, sweep = [], LeftOutTopics.sweep
     monkeypatch.setattr(LeftOutTopics, "sweep", lambda topics: made.append(sweep(topics)))
-    monkeypatch.setattr(start, "_LIGHT", 0)
-    monkeypatch.setattr(start, "n_trials", lambda *_: 1)
+    monkeypatch.setattr(of_documents, "_LIGHT", 0)
+    monkeypatch.setattr(of_documents, "n_trials", lambda *_: 1)
     counts = documents(40)
     # a quarter of the documents is kept for the passes
-    monkeypatch.setattr(start, "_MOST_NUMBERS", counts.nnz * 3 // 4)
+    monkeypatch.setattr(of_documents, "_MOST_NUMBERS", counts.nnz * 3 // 4)
     model = cv.models.latent_dirichlet_allocation(3, 11)
     model.fit({"word": counts}, seed=0, max_iter=2, uncertainty="mean_field")
     assert 6 <= len(made) <= 11

@@ -8,9 +8,8 @@ import pandas as pd
 import pytest
 
 import caviar as cv
-from caviar.report.html.known import SequencesSubject, TopicsSubject
 from caviar.report.html.mixture.subject import MixtureSubject
-from caviar.report.html.page import gather
+from caviar.report.html.page import SequencesSubject, TopicsSubject, gather
 from caviar.report.html.section import rendered
 from caviar.report.html.stated.subject import MixedMixtureSubject, MixedModelSubject, StatedSubject
 

@@ -18,34 +18,26 @@ from .batches import Batch
 from .counts import CountAnswer
 from .expectations import MomentsOfTrials
 from .expected_slots import ExpectedSlots
-from .links import Hidden, Logistic, LogisticOfNormal
+from .links import Hidden, Logistic, LogisticOfNormal, PolyaGammaOfSeveral
 from .nodes import Expression, Indexed, Node
 from .nodes_of_predictors import nodes, probability_at
 from .plates import Plates
-from .roles import AUGMENTING_SUM, PROBABILITY, TRIALS, Role
-from .templates import Density, template
-
-_LOG_2 = float(np.log(2.0))
+from .roles import PROBABILITY, TRIALS
+from .templates import LOG_2, Density, template
 
 
-class PolyaGammaOfTrials(Hidden):
+class PolyaGammaOfTrials(PolyaGammaOfSeveral):
     r"""The Polya-Gamma number of an answer of n trials: a sum of those of its trials.
 
     .. math:: \omega \sim PG(n, 0); \qquad \omega \mid y, \eta \sim PG(n, |\eta|)
     """
 
-    family = families.PolyaGammaSum
-    letters: ClassVar = {"x": "", "relative_entropy": ""}
-    noun = "polya_gamma"
-    weighs_answer = True
-    role: ClassVar[Role] = AUGMENTING_SUM
-    density = template()
     term: ClassVar[Density] = template(
         (1, "self.x probability.x"),
         (-1 / 2, "trials.x probability.x"),
         (-1 / 2, "trials.x hidden.x probability.xx"),
         (1, "trials.x hidden.relative_entropy"),
-        (-_LOG_2, "trials.x"),
+        (-LOG_2, "trials.x"),
     )
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.PolyaGammaSum:

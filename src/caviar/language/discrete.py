@@ -1,21 +1,27 @@
-"""Distributions of categories, binary outcomes and counts."""
+"""Distributions of categories, binary outcomes and counts.
+
+Tallies: the distribution of multinomial counts given their probabilities, to be drawn from and evaluated.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
-from scipy.special import gammaln
+from scipy.special import gammaln, xlogy
 
 from .. import families
 from .._errors import ModelError
 from .._typing import AnyArray, Array
+from ..families._base import draw_shape
 from ..families._by_moments import BINARY, COUNTS
 from ..numerics.gamma_function import stirling_remainder
 from .algebra import LinkOfProbability
+from .batches import Batch
 from .choosing import choosing
 from .constants import Constant, as_known
 from .counts import CountAnswer, no_counts
@@ -27,7 +33,6 @@ from .ordinal import Ordered, state_ordered
 from .plates import Plates
 from .roles import LOCATION, PROBABILITIES, PROBABILITY, ROW_OF_TABLE, one_hot
 from .softmax import LinkOfClasses
-from .tallies import Tallies
 from .templates import Density, template
 from .variable import Variable
 
@@ -476,3 +481,31 @@ def _small_part(counts: Array) -> Array:
     """Return s(x), the logarithm of x! without x log x - x, which grows like a logarithm; 0 of no count."""
     positive = np.where(counts > 0, counts, 1.0)
     return np.where(counts > 0, stirling_remainder(positive) + np.log(positive), 0.0)
+
+
+@dataclass(frozen=True)
+class Tallies(Batch):
+    """Counts of n draws from each of a batch of probabilities.
+
+    Attributes
+    ----------
+    trials
+        n, of the batch shape.
+    probabilities
+        Shape (batch..., K).
+    """
+
+    trials: AnyArray
+    probabilities: Array
+
+    def sample(self, size: int | tuple[int, ...] | None, seed: int | np.random.Generator | None) -> AnyArray:
+        """Return counts of shape size + batch + (K,)."""
+        generator = np.random.default_rng(seed)
+        return generator.multinomial(self.trials, self.probabilities, size=draw_shape(size, self.batch_shape))
+
+    def log_density(self, value: AnyArray) -> Array:
+        """Return the log-probability of counts (..., K); minus infinity where they do not sum to n."""
+        counts = np.asarray(value, dtype=np.float64)
+        terms = xlogy(counts, self.probabilities) - gammaln(counts + 1)
+        right = counts.sum(axis=-1) == self.trials
+        return np.where(right, gammaln(np.asarray(self.trials) + 1.0) + terms.sum(axis=-1), -np.inf)

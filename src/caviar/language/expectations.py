@@ -61,7 +61,6 @@ class Moments(Hidden):
     letters: ClassVar = {"x": "", "curvature": "", "constant": ""}
     noun = "moments"
     role: ClassVar[Role] = MOMENTS
-    density = template()
     term: ClassVar[Density] = template(
         (1, "self.x probability.x"),
         (1, "hidden.x probability.x"),

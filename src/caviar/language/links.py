@@ -22,14 +22,13 @@ from .algebra import Algebra, Link, LinkOfProbability, Predictor, as_predictor
 from .nodes import Expression, Node
 from .plates import Plates
 from .rate_sums import SPLIT, Rates, is_rate_sum, n_sources, placed_sum, shares_given
-from .roles import AUGMENTING, LOCATION, RATE, SHARES, Role
+from .roles import AUGMENTING, AUGMENTING_SUM, LOCATION, RATE, SHARES, Role
 from .stated import Stated
-from .templates import LOG_2PI, Density, template
+from .templates import LOG_2, LOG_2PI, Density, template
 from .variable import Variable
 
 L = TypeVar("L")
 
-_LOG_2 = float(np.log(2.0))
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(64)
 
@@ -365,6 +364,7 @@ class Hidden(Variable):
     role: ClassVar[Role] = AUGMENTING
     """What the answer needs of it."""
 
+    density: ClassVar[Density] = template()
     term: ClassVar[Density]
     """What the log joint density of answer and hidden number has besides the prior of the latter."""
 
@@ -424,8 +424,8 @@ class Utility(Hidden):
     family = families.TruncatedNormal
     letters: ClassVar = {"x": "", "xx": ""}
     noun = "utility"
-    density = template((-1 / 2, "self.xx"), (_LOG_2 - 1 / 2 * LOG_2PI, ""))
-    term = template((1, "self.sign hidden.x probability.x"), (-1 / 2, "probability.xx"), (-_LOG_2, ""))
+    density = template((-1 / 2, "self.xx"), (LOG_2 - 1 / 2 * LOG_2PI, ""))
+    term = template((1, "self.sign hidden.x probability.x"), (-1 / 2, "probability.xx"), (-LOG_2, ""))
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.TruncatedNormal:
         """Return the utility given the answer and the predictor."""
@@ -442,13 +442,12 @@ class PolyaGamma(Hidden):
     letters: ClassVar = {"x": ""}
     noun = "polya_gamma"
     weighs_answer = True
-    density = template()
-    term = template((1, "self.deviation probability.x"), (-1 / 2, "hidden.x probability.xx"), (-_LOG_2, ""))
+    term = template((1, "self.deviation probability.x"), (-1 / 2, "hidden.x probability.xx"), (-LOG_2, ""))
     term_of_parent = template(
         (1, "self.x probability.x"),
         (-1 / 2, "probability.x"),
         (-1 / 2, "hidden.x probability.xx"),
-        (-_LOG_2, ""),
+        (-LOG_2, ""),
     )
     lets_answer_be_hidden = True
 
@@ -456,6 +455,16 @@ class PolyaGamma(Hidden):
         """Return the Polya-Gamma distribution given the predictor; it does not depend on the answer."""
         shape = np.broadcast_shapes(np.shape(slots["answer"]), np.shape(slots["predictor"]))
         return families.PolyaGamma(np.broadcast_to(np.abs(slots["predictor"]), shape))
+
+
+class PolyaGammaOfSeveral(Hidden):
+    """A sum of Polya-Gamma numbers, as many as an answer counts."""
+
+    family = families.PolyaGammaSum
+    letters: ClassVar = {"x": "", "relative_entropy": ""}
+    noun = "polya_gamma"
+    weighs_answer = True
+    role: ClassVar[Role] = AUGMENTING_SUM
 
 
 class Split(Hidden):
@@ -469,7 +478,6 @@ class Split(Hidden):
     value_rank = 1
     noun = "split"
     role: ClassVar[Role] = SHARES
-    density = template()
     term: ClassVar[Density] = ()
 
     def __init__(self, answer: Answer, rate: Predictor) -> None:

@@ -19,33 +19,25 @@ from .constants import Constant, as_known
 from .counts import CountAnswer
 from .expectations import MomentsOfCounts
 from .expected_slots import ExpectedSlots
-from .links import Exponential, ExponentialOfNormal, Hidden
+from .links import Exponential, ExponentialOfNormal, Hidden, PolyaGammaOfSeveral
 from .nodes import Expression, Indexed, Node
 from .nodes_of_predictors import nodes
 from .plates import Plates
 from .positive import Gamma
-from .roles import AUGMENTING_SUM, SIZE, Role
-from .templates import Density, template
+from .roles import SIZE
+from .templates import LOG_2, Density, template
 from .variable import Variable
-
-_LOG_2 = float(np.log(2.0))
 
 _FARTHEST = 100.0
 """Size of a predictor beyond which counts are predicted as at it: their mean is 1e43."""
 
 
-class PolyaGammaOfCounts(Hidden):
+class PolyaGammaOfCounts(PolyaGammaOfSeveral):
     r"""The Polya-Gamma number of a count.
 
     .. math:: \omega \sim PG(x + r, 0); \qquad \omega \mid x, \eta \sim PG(x + r, |\eta - \log r|)
     """
 
-    family = families.PolyaGammaSum
-    letters: ClassVar = {"x": "", "relative_entropy": ""}
-    noun = "polya_gamma"
-    weighs_answer = True
-    role: ClassVar[Role] = AUGMENTING_SUM
-    density = template()
     # with the log-odds psi = eta - log r: (x - r) psi / 2 - (x + r) omega psi^2 / 2
     term: ClassVar[Density] = template(
         (1 / 2, "self.x mean.x"),
@@ -60,8 +52,8 @@ class PolyaGammaOfCounts(Hidden):
         (-1 / 2, "size.x_log_squared hidden.x"),
         (1, "self.x hidden.relative_entropy"),
         (1, "size.x hidden.relative_entropy"),
-        (-_LOG_2, "self.x"),
-        (-_LOG_2, "size.x"),
+        (-LOG_2, "self.x"),
+        (-LOG_2, "size.x"),
     )
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.PolyaGammaSum:

@@ -182,7 +182,6 @@ class UtilityBetween(Hidden):
     noun = "utility"
     follows_answer = True
     role: ClassVar[Role] = VALUE_BETWEEN
-    density = template()
     term: ClassVar[Density] = template(
         (-1 / 2, "hidden.xx"),
         (1, "hidden.x probabilities.x"),

@@ -21,7 +21,7 @@ from .normals import WithNoise
 from .plates import Plates
 from .roles import CENSORING, END, LOCATION, PRECISION, STILL_LOCATION, UNSEEN, VALUE_BETWEEN, Role
 from .stated import Stated
-from .templates import LOG_2PI, Density, template
+from .templates import LOG_2PI, template
 
 
 class _PartlySeen(Answer):
@@ -86,7 +86,6 @@ class _HiddenPart(Hidden):
 
     size: ClassVar[int] = 1
     follows_answer = True
-    density: ClassVar[Density] = template()
 
     def problem_with(self, value: AnyArray) -> str:
         """Return an empty string: it cannot be data."""

@@ -1,4 +1,7 @@
-"""Distributions of probabilities."""
+"""Distributions of probabilities.
+
+The point at which a tangent bounds the normaliser of a Dirichlet with an unknown number for each category.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,13 @@ from .._errors import ModelError, PlateError
 from .._typing import AnyArray, Array
 from ..families._scalar_functions import Function
 from ..families.tabulated_sticks import tabulated_sticks
-from .algebra import Predictor, PredictorAlong, as_predictor
+from .algebra import Addend, Predictor, PredictorAlong, as_predictor
 from .constants import Constant, as_known
 from .instead_of_links import INSTEAD_IN_BETA
 from .nodes import Data, Expression, Indexed, Node
 from .plates import Plate, Plates
-from .roles import CONCENTRATION, LOG_GAMMA_TANGENT, RATE, SHAPE, STICKS, TOTAL, TWO_SHAPES
+from .roles import CONCENTRATION, LOG_GAMMA_TANGENT, RATE, SCALAR, SHAPE, STICKS, TOTAL, TWO_SHAPES
 from .slots import Slot, as_expression, check_slot, slot_of
-from .tangents import TangentAtTotal
 from .templates import template
 from .unknown_concentrations import TANGENT, along_categories
 from .variable import Variable
@@ -384,3 +386,45 @@ def _along(node: Node, plates: tuple[Plate, ...]) -> Array:
     own = [plate for plate in plates if plate in node.plates]
     turned = node.value.transpose([node.plates.index(plate) for plate in own])
     return turned[tuple(slice(None) if plate in own else None for plate in plates)]
+
+
+class TangentAtTotal(Variable):
+    """The point at which the tangent touches the log-gamma function of the sum of unknown concentrations."""
+
+    family = families.LogGammaTangent
+    letters: ClassVar = {"x": "", "constant": ""}
+    takes_data = False
+    is_brought = True
+    density = template()
+
+    def __init__(self, name: str, numbers: Node, along: Plate, scale: float) -> None:
+        self._state(name, [plate for plate in numbers.plates if plate is not along], {}, dimension=1)
+        self.slots = {"concentration.0": Slot("concentration", numbers, SCALAR, along=along)}
+        self.stated = {"concentration": PredictorAlong((Addend(scale, (numbers,), ()),), along)}
+
+    @classmethod
+    def of(cls, owner: Node, predictor: PredictorAlong) -> TangentAtTotal | Indexed:
+        """Return the point that belongs to a concentration, chosen from as that is."""
+        (addend,) = predictor.addends
+        number: Any = addend.numbers[0]
+        name = f"{owner.name}.tangent"
+        if isinstance(number, Indexed):
+            own = cls(name, number.node, predictor.along, addend.coefficient)
+            return Indexed(own, *number.indices)
+        return cls(name, number, predictor.along, addend.coefficient)
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.LogGammaTangent:
+        """Return the sum of the concentrations: there the bound is exact."""
+        return families.LogGammaTangent(slots["concentration"].sum(axis=-1))
+
+    def best_given(self, values: Mapping[str, Any]) -> Array | None:
+        """Return the sums of values of the concentrations, (n, plates...): there the bound is exact."""
+        slot = self.slots["concentration.0"]
+        if slot.along is None or slot.node.name not in values:
+            return None
+        own = np.asarray(values[slot.node.name]).sum(axis=1 + slot.node.plates.index(slot.along))
+        return self.stated["concentration"].addends[0].coefficient * own
+
+    def problem_with(self, value: AnyArray) -> str:
+        """Return what is wrong with numbers that are not positive."""
+        return "" if (value > 0).all() else "must be positive"

@@ -123,20 +123,15 @@ def _may_be_absent(value: object) -> bool:
     )
 
 
-def _is_complement(value: object) -> bool:
-    """Whether it is 1 minus a variable."""
-    return (
-        isinstance(value, Predictor)
-        and sorted(own.coefficient for own in value.addends) == [-1, 1]
-        and sorted(len(own.operands) for own in value.addends) == [0, 1]
-    )
-
-
 def _instead_of_a_sum(role: Role | RoleOfDimension, value: Predictor | Diagonal) -> str:
     if role is not PROBABILITY:
         return "give a variable, a number or an array"
     link = "use its logistic(...) or probit(...), which is a probability"
-    if _is_complement(value):
+    if (
+        isinstance(value, Predictor)
+        and sorted(own.coefficient for own in value.addends) == [-1, 1]
+        and sorted(len(own.operands) for own in value.addends) == [0, 1]
+    ):
         return f"{link}. For 1 - p model the other outcome: p is the probability of 1 - y = 1"
     if _may_be_absent(value):
         return link + INSTEAD_OF_ABSENT

@@ -20,13 +20,11 @@ from .. import families
 from .._errors import PlateError
 from .._typing import AnyArray, Array
 from .algebra import Addend, Link, PredictorAlong
-from .links import Answer, Hidden, Logistic, linked
+from .links import Answer, Hidden, Logistic, PolyaGammaOfSeveral, linked
 from .nodes import Indexed, Node, Part, placed
 from .plates import Plate
-from .roles import AUGMENTING_SUM, TANGENT, Role
-from .templates import Density, template
-
-LOG_2 = float(np.log(2.0))
+from .roles import TANGENT, Role
+from .templates import LOG_2, Density, template
 
 _N_POINTS = 2048
 """Points of the sums that expected probabilities of a softmax are."""
@@ -275,7 +273,6 @@ class Tangent(Hidden):
     noun = "tangent"
     lets_answer_be_hidden = True
     role: ClassVar[Role] = TANGENT
-    density = template()
     term: ClassVar[Density] = template(
         (1, "self.x[k] probabilities.x[k]"),
         (-1, "hidden.x[k] probabilities.x[k]"),
@@ -293,15 +290,9 @@ class Tangent(Hidden):
         return families.SoftmaxTangent(np.broadcast_to(slots["predictors"], shape))
 
 
-class PolyaGammaOfQuestions(Hidden):
+class PolyaGammaOfQuestions(PolyaGammaOfSeveral):
     """The Polya-Gamma numbers of a label behind broken sticks, one for each question that was asked."""
 
-    family = families.PolyaGammaSum
-    letters: ClassVar = {"x": "", "relative_entropy": ""}
-    noun = "polya_gamma"
-    weighs_answer = True
-    role: ClassVar[Role] = AUGMENTING_SUM
-    density = template()
     term: ClassVar[Density] = template(
         (1, "self.chosen[j] probabilities.x[j]"),
         (-1 / 2, "self.asked[j] probabilities.x[j]"),

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+LOG_2 = float(np.log(2.0))
 LOG_2PI = float(np.log(2 * np.pi))
 
 _WORD = re.compile(r"(?:(?P<slot>\w+)\.(?P<statistic>\w+))?(?:\[(?P<letters>[a-z]+)\])?")

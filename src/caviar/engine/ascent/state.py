@@ -401,10 +401,6 @@ def _in_turn(before: Objective, after: Objective) -> Iterator[tuple[str, Objecti
         yield variable.name, before.updated(dict(q), dict(arrays))
 
 
-def _fall(name: str, amount: float) -> str:
-    return f"'{name}' lowered the objective by {amount:.3g}"
-
-
 def advance(state: A) -> A:
     """Return the state after each global factor was updated in turn, and the local factors in a pass over the rows."""
     _, after, half = updated_from(state)
@@ -459,7 +455,7 @@ def watched(found: A, updated: A, before: Objective, slack: float) -> A:
             size = start.scale
             slack = max(slack, 4 * _EPS * size if np.isfinite(size) else 0.0)
         if fall > ROUNDING * objective.scale + slack and fall > objective.rounding():
-            return replaced(found, fell_at=_fall(name, fall))
+            return replaced(found, fell_at=f"'{name}' lowered the objective by {fall:.3g}")
         before = objective
     return found
 

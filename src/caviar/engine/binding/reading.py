@@ -176,7 +176,7 @@ def read(own: OfNodes, data: Mapping[str, Any]) -> dict[Node, Given]:
 
 
 def _read(node: Node, value: Any, rank: int, is_leaf: bool) -> Given:
-    if _takes_sparse(node, value):
+    if isinstance(node, Multinomial) and issparse(value) and value.ndim == 2 and len(node.plates) == 1:
         return Given(_sparse_counts(node, value))
     if isinstance(node, Variable) and is_joint(node):
         return Given(as_pair(node, value, as_values), is_in_part=True)
@@ -206,11 +206,6 @@ def _read_array(node: Node, array: AnyArray, rank: int, is_leaf: bool) -> Given:
 
 def _has_missing(array: AnyArray) -> bool:
     return array.dtype.kind == "f" and bool(np.isnan(array).any())
-
-
-def _takes_sparse(node: Node, value: Any) -> bool:
-    """Whether a value is a sparse matrix that can be the data of a variable: rows of counts of a Multinomial."""
-    return isinstance(node, Multinomial) and issparse(value) and value.ndim == 2 and len(node.plates) == 1
 
 
 def _sparse_counts(node: Node, value: Any) -> Any:

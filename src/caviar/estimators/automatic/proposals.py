@@ -70,7 +70,7 @@ def split_of(
     of the two without rows.
     """
     part = problem.part(responsibilities[:, k], _SMALLEST_SHARE, tol=_TOL)
-    if not _differ(part.X):
+    if len(part.X) < 2 or np.array_equal(part.X[1:], part.X[:-1], equal_nan=True):
         return None
     one = part.fit(1, max_iter=_FIRST)
     ends = [
@@ -115,11 +115,6 @@ def deletions_of(mixture: Mixture) -> list[Proposal]:
 def _smaller_half(part: Problem, two: Posterior) -> float:
     """Return what the rows of the smaller of two components weigh."""
     return float((part.weights @ part.responsibilities_under_part(two)).min())
-
-
-def _differ(X: AnyArray) -> bool:
-    """Return whether any two rows differ; missing entries are equal."""
-    return len(X) > 1 and not np.array_equal(X[1:], X[:-1], equal_nan=True)
 
 
 def _elbo(posterior: Posterior) -> float:

@@ -341,7 +341,7 @@ class _Search:
 
     def _tried(self, proposals: Sequence[Proposal]) -> bool:
         """Try proposals together, as a step of the search; return whether they were accepted."""
-        accepted = self.try_together(proposals)
+        accepted = self.try_from(applied(proposals, self.responsibilities, self.sample.weights), proposals)
         self.pace.step()
         return accepted
 
@@ -350,10 +350,6 @@ class _Search:
         if self.mixture is None:
             return rank < self.problem.far_moves or proposal.gain > -_NEAR
         return rank == 0 or proposal.gain > -self._near
-
-    def try_together(self, proposals: Sequence[Proposal]) -> bool:
-        """Fit the mixture after moves to all rows; keep it if its ELBO is higher."""
-        return self.try_from(applied(proposals, self.responsibilities, self.sample.weights), proposals)
 
     def try_from(self, start: Array, proposals: Sequence[Proposal]) -> bool:
         """Fit the mixture from responsibilities after moves to all rows; keep it if its ELBO is higher."""

@@ -1,4 +1,7 @@
-"""The page: sections, style, script and figures in one file that needs nothing else."""
+"""The page: sections, style, script and figures in one file that needs nothing else.
+
+Subjects of estimators whose result is known by name: the states of sequences, and topics, come before the model.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
+
 from ..._errors import DataError, ParameterError
+from ...estimators._components import column_names
 from ...estimators.hidden_markov_model import HiddenMarkovModel
 from ...estimators.latent_dirichlet_allocation import LatentDirichletAllocation
 from ...estimators.mixed_mixture import MixedMixture
@@ -20,13 +26,53 @@ from ...estimators.mixed_models.mixed_model import MixedModel
 from ...files.whole import replacing
 from ...numerics.arguments import require_whole
 from ...posterior.posterior import Posterior
-from .known import SequencesSubject, TopicsSubject
+from .checks.section import Checks
 from .mixture.subject import MixtureSubject
 from .provenance import file_name
 from .section import rendered
+from .shared import Progress, Quality, Reproduce, Trust
 from .stated.findings import FEWEST_DRAWS
-from .stated.subject import MixedMixtureSubject, MixedModelSubject, StatedSubject
+from .stated.pictures import Pictures
+from .stated.rows import Rows
+from .stated.statement import Statement
+from .stated.subject import ABOUT_THE_MODEL, MixedMixtureSubject, MixedModelSubject, StatedSubject
+from .stated.variables import Variables
 from .subject import Subject
+
+
+class SequencesSubject(StatedSubject):
+    """A hidden Markov model: the states along time come first."""
+
+    sections = (Trust(), Rows(), Checks(), *ABOUT_THE_MODEL)
+
+    def heading(self) -> list[tuple[str, str]]:
+        hmm, facts = self.estimator, [*self.origin, ("Rows", self.n_rows)]
+        sequences = self._n_sequences()
+        facts += [] if sequences is None else [("Sequences", f"{sequences:,}")]
+        return [*facts, ("Columns", f"{len(column_names(hmm)):,}"), ("States", f"{hmm.n_components_:,}")]
+
+    def _n_sequences(self) -> int | None:
+        told: Any = self.about.get("sequences")
+        if told is None and self.data is not None:
+            return int(np.count_nonzero(self.data["starts"]))
+        return told
+
+
+class TopicsSubject(StatedSubject):
+    """Topics of documents: the words of each topic come first."""
+
+    sections = (
+        Trust(),
+        Pictures(),
+        Rows(),
+        Variables(),
+        Checks(),
+        Statement(),
+        Quality(),
+        Progress(),
+        Reproduce(),
+    )
+
 
 _SCRIPTS = ("elements.js", "tables.js", "filters.js", "axes.js")
 """The scripts that those of the sections need."""

@@ -1,4 +1,7 @@
-"""Positive numbers that occur only in products with each other: what multiplies one may divide another."""
+"""Positive numbers that occur only in products with each other: what multiplies one may divide another.
+
+Sides of a scaling: what a state tells of numbers that are multiplied by scales, and how they are turned.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,208 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
+from ....._typing import Array, Statistics
 from .....families import Gamma as GammaFamily
 from .....language import Constant, Gamma, Node, Plate, Predictor, Variable
 from .....language.algebra import Addend
+from ....design.keys import StatisticKey, SumKey
 from ....local.family import FamilyFactor
+from ....local.kept import kept_statistic, with_divided
+from ....local.local_factor import LocalFactor
 from ...problem import Problem
 from ...state import AscentState
 from .groups import is_hidden, node_of
-from .scaled import Scaled
-from .scales import best_logs, gain_of
+from .scales import Learnt, Said, best_logs, gain_of
 from .turn import Turned
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """Gammas that are multiplied by scales.
+
+    Attributes
+    ----------
+    variable
+        The Gammas.
+    is_dual
+        Whether they are divided by the scales.
+    rate
+        Their rates, if these are Gammas with known parameters that nothing else has; else None.
+    """
+
+    variable: Variable
+    is_dual: bool
+    rate: Variable | None
+
+    @classmethod
+    def of(cls, problem: Problem, variable: Variable, is_dual: bool) -> Scaled:
+        """Return a number as a side of a scaling."""
+        rate = variable.stated["rate"]
+        is_own = isinstance(rate, Gamma) and _is_own_rate(problem, variable, rate)
+        return cls(variable, is_dual, rate if is_own else None)
+
+    def said(self, state: AscentState, place: Turned, along: Sequence[Plate]) -> Said | None:
+        """Return what their priors say of scales along some plates; None where that is not known here."""
+        problem, sizes = state.problem, _sizes(state)
+        plates, numbers = _of_globals(problem, self.variable), None
+        if self._is_kept(problem):
+            factor = _factor(problem, self.variable)
+            numbers = kept_statistic(place.warm, factor, self._key)
+            if numbers is None:
+                return None
+        shapes = _known(problem, self.variable, "shape")
+        if problem.bound.is_local(self.variable):
+            shapes = shapes * state.rows.total_weight
+        count = _onto(shapes, plates, along, sizes).ravel()
+        if self.rate is not None and len({*along} & {*self.rate.plates}) in (0, len(along)):
+            learnt = self._learnt(state, place, along, numbers)
+            return None if learnt is None else Said(count, np.zeros_like(count), learnt, self.is_dual)
+        linear = np.zeros_like(count)
+        for key, said in self._own_terms(problem, place):
+            if isinstance(key, SumKey) and len(key.local) > 1:
+                # rows have hidden rates of their own
+                return None
+            linear = linear - _onto(said * place.arrays[key], plates, along, sizes).ravel()
+        return Said(count, linear, None, self.is_dual)
+
+    def turn(
+        self, state: AscentState, place: Turned, along: Sequence[Plate], said: Said, logs: Array
+    ) -> None:
+        """Write the factors to which these scales lead to ``place``, and those of rates that are learnt."""
+        problem, rate, sizes = state.problem, self.rate, _sizes(state)
+        scales = np.exp(-logs if self.is_dual else logs)
+        shaped = scales.reshape([sizes[plate] for plate in along])
+        spread = _onto(shaped, along, _of_globals(problem, self.variable), sizes)
+        if not problem.bound.is_local(self.variable):
+            shape, negative_rate = place.naturals[self.variable]
+            _put(problem, place, self.variable, (shape, negative_rate / spread))
+        elif self._is_kept(problem):
+            factor = _factor(problem, self.variable)
+            place.warm = with_divided(place.warm, factor, self._key, spread)
+        # for what other turns say of them
+        keys = {key for key, _ in self._own_terms(problem, place)}
+        sums = [key for key in keys if isinstance(key, SumKey) and key.local == (self._key,)]
+        place.arrays.update({key: place.arrays[key] * spread for key in sums})
+        if said.learnt is not None and rate is not None and not problem.bound.is_local(rate):
+            order = _rest_first(rate, along)
+            found = said.learnt.rates(scales).reshape([sizes[plate] for plate in order])
+            _put(problem, place, rate, (place.naturals[rate][0], -_onto(found, order, rate.plates, sizes)))
+
+    @property
+    def _key(self) -> StatisticKey:
+        return StatisticKey(self.variable.name, "x")
+
+    def _is_kept(self, problem: Problem) -> bool:
+        """Whether a pass over the rows starts from their factors, and not from those of the globals alone."""
+        return problem.bound.is_local(self.variable) and problem.rows.keeps_locals
+
+    def _own_terms(self, problem: Problem, place: Turned) -> Iterator[tuple[Any, Array]]:
+        """Yield what holds them in the terms of their own density, and what it is multiplied by."""
+        for term in problem.compiled.terms:
+            for position, key in enumerate(term.contraction.keys if term.owner is self.variable else ()):
+                if key == self._key or (isinstance(key, SumKey) and self._key in key.local):
+                    yield key, np.asarray(term.derivative(position)(place.arrays))
+
+    def _learnt(
+        self, state: AscentState, place: Turned, along: Sequence[Plate], numbers: Array | None
+    ) -> Learnt | None:
+        """Return the rates with what adds up below each; None where rows have others and keep no numbers."""
+        problem, rate, sizes = state.problem, self.rate, _sizes(state)
+        assert rate is not None
+        plates, order = _of_globals(problem, self.variable), _rest_first(rate, along)
+        rest = [plate for plate in order if plate not in along]
+        shapes, weight, data_plate = _known(problem, self.variable, "shape"), np.ones((1, 1)), None
+        if problem.bound.is_local(rate):
+            if numbers is None:
+                return None
+            data_plate, weights = problem.bound.data_plate, state.rows.weights
+            sizes = {**sizes, data_plate: len(weights)}
+            weight = _onto(weights, [data_plate], rest, sizes).reshape(-1, 1)
+        else:
+            ((key, _),) = self._own_terms(problem, place)
+            numbers = place.arrays[key]
+            if problem.bound.is_local(self.variable):
+                shapes = shapes * state.rows.total_weight
+        of_numbers = plates if data_plate is None else [*plates, data_plate]
+        first, second = (_known(problem, rate, name) for name in ("shape", "rate"))
+        first, second = (_onto(own, _of_globals(problem, rate), order, sizes) for own in (first, second))
+        size = int(np.prod([sizes[plate] for plate in along], dtype=int))
+        width = size if len(rest) < len(order) else 1
+        return Learnt(
+            shape=(first + _onto(shapes, plates, order, sizes)).reshape(-1, width),
+            rate=second.reshape(-1, width),
+            below=_onto(numbers, of_numbers, [*rest, *along], sizes).reshape(-1, size),
+            weight=weight,
+        )
+
+
+def _is_own_rate(problem: Problem, variable: Variable, rate: Gamma) -> bool:
+    """Whether Gammas are the rates of a variable alone, with known parameters that are the same for all rows."""
+    bound = problem.bound
+    if (
+        not is_hidden(problem, rate)
+        or rate.family is not GammaFamily
+        or rate.is_flat
+        or rate in problem.point
+    ):
+        return False
+    if [own for own in bound.nodes if isinstance(own, Variable) and rate in own.parents] != [variable]:
+        return False
+    if not all(isinstance(own, Constant) and not bound.is_local(own) for own in rate.stated.values()):
+        return False
+    if not bound.is_local(rate):
+        return rate in problem.order
+    return all(isinstance(own, FamilyFactor) for own in problem.factors if rate in own.variables)
+
+
+def _factor(problem: Problem, variable: Variable) -> LocalFactor:
+    return next(own for own in problem.factors if variable in own.variables)
+
+
+def _put(problem: Problem, place: Turned, variable: Variable, natural: Statistics) -> None:
+    """Write a factor of a global with these natural parameters to a place."""
+    like = place.naturals[variable]
+    place.naturals[variable] = tuple(
+        np.broadcast_to(own, old.shape) for own, old in zip(natural, like, strict=True)
+    )
+    place.arrays.update(problem.statistics(variable, problem.factor(variable, place.naturals[variable])))
+
+
+def _sizes(state: AscentState) -> Mapping[Any, int]:
+    return state.problem.bound.sizes
+
+
+def _of_globals(problem: Problem, variable: Variable) -> list[Plate]:
+    """Return the plates of a variable other than that of the rows."""
+    return [plate for plate in variable.plates if plate is not problem.bound.data_plate]
+
+
+def _rest_first(rate: Variable, along: Sequence[Plate]) -> list[Plate]:
+    """Return the plates of a variable, those along which scales differ last."""
+    shared = [plate for plate in along if plate in rate.plates]
+    return [*(plate for plate in rate.plates if plate not in along), *shared]
+
+
+def _known(problem: Problem, variable: Variable, name: str) -> Array:
+    """Return a known parameter along the plates of a variable other than that of the rows."""
+    node, plates = variable.stated[name], _of_globals(problem, variable)
+    values = np.asarray(problem.bound.values_of(node), dtype=np.float64)
+    return _onto(values, list(node.plates), plates, problem.bound.sizes)
+
+
+def _onto(
+    array: Array, plates: Sequence[Plate | None], onto: Sequence[Plate], sizes: Mapping[Any, int]
+) -> Array:
+    """Return an array along some plates summed over those it is not wanted along, and spread along others."""
+    whole = np.broadcast_to(array, [sizes[plate] for plate in plates])
+    total = whole.sum(axis=tuple(i for i, plate in enumerate(plates) if plate not in onto))
+    left = [plate for plate in plates if plate in onto]
+    total = total.transpose([left.index(plate) for plate in onto if plate in left])
+    shape = [sizes[plate] if plate in left else 1 for plate in onto]
+    return np.broadcast_to(total.reshape(shape), [sizes[plate] for plate in onto])
+
 
 _Group: TypeAlias = tuple[tuple[Scaled, ...], tuple[Plate, ...]]
 
