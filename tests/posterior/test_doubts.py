@@ -259,18 +259,11 @@ def sampled(y, fit, n, seed=0, burn=300):
 
 
 def in_order(draws, fit):
-    """Return draws of two components in the order of those of a fit, in standard deviations of its factors."""
-    mean, tau, weights = (fit[name] for name in ("mean", "tau", "weights"))
-    total = weights.concentration.sum()
-    middle = [
-        mean.mean,
-        digamma(tau.shape) - np.log(tau.rate),
-        digamma(weights.concentration) - digamma(total),
-    ]
-    variance = polygamma(1, [tau.shape, weights.concentration])
-    variance[1] -= polygamma(1, total)
-    variance = [mean.variance, *variance]
-    numbers = np.stack([draws[:, 0], np.log(draws[:, 1]), np.log(draws[:, 2])], axis=1)
+    """Return draws of two components in the order of those of a fit: by means and precisions, in sds of its factors."""
+    mean, tau = fit["mean"], fit["tau"]
+    middle = [mean.mean, digamma(tau.shape) - np.log(tau.rate)]
+    variance = [mean.variance, polygamma(1, tau.shape)]
+    numbers = np.stack([draws[:, 0], np.log(draws[:, 1])], axis=1)
     apart = [(np.square(own - middle) / variance).sum(axis=(1, 2)) for own in (numbers, numbers[:, :, ::-1])]
     return np.where((apart[0] <= apart[1])[:, None, None], draws, draws[:, :, ::-1])
 
@@ -283,7 +276,7 @@ def least_share(fit, draws):
 
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("n", [amount(1_500, 10_000)])
-@pytest.mark.parametrize(("rows", "sep", "seed"), [(100, 3.0, 1), (100, 2.0, 2)])
+@pytest.mark.parametrize(("rows", "sep", "seed"), [(100, 3.0, 1), (80, 2.0, 2)])
 def test_intervals_that_leave_out_a_part_of_the_posterior_of_a_mixture_are_those_of_draws(rows, sep, seed, n):
     model, data = two_components(rows, sep, seed)
     fit = model.fit(data, seed=0, tol=1e-9, max_iter=3000)

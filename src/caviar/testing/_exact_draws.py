@@ -87,10 +87,10 @@ def exact_draws(
 
     The posterior of a mixture is the same in any order of components that the model does not distinguish, and the fit
     is near one order. In each draw these components are put in the order nearest to the fit: that of the least sum of
-    squared distances between their numbers and the means of the factors, in standard deviations of the factors, of
-    numbers without constraints, as logarithms of precisions. So draws of a component are of the one near that of the
-    fit. Where components of the fit are the same, each is any of them. Numbers beside the components, as a common
-    precision, are left as they are, and so are components that their priors, or known labels, tell apart.
+    squared distances between their numbers, except weights, and the means of the factors, in standard deviations of the
+    factors, of numbers without constraints, as logarithms of precisions. So draws of a component are of the one near
+    that of the fit. Where components of the fit are the same, each is any of them. Numbers beside the components, as a
+    common precision, are left as they are, and so are components that their priors, or known labels, tell apart.
 
     Examples
     --------

@@ -1,8 +1,9 @@
 """Draws of components that a model does not distinguish, in the order of those of a fit.
 
 The posterior is the same in any order of such components, and a fit is near one of them. In each draw the components
-are put in the order that is nearest to the fit: that of the least sum of squared distances of all their numbers, in
-standard deviations of its factors. Of components that are the same in the fit, as at a saddle, each is any of them.
+are put in the order that is nearest to the fit: that of the least sum of squared distances of all their numbers except
+weights, in standard deviations of its factors. Of components that are the same in the fit, as at a saddle, each is any
+of them.
 
 Source: Stephens, "Dealing with label switching in mixture models" (JRSS B, 2000), for the assignment of each draw.
 """
@@ -70,14 +71,16 @@ class Components:
         return cls(label.name, label.categories or 0, tuple(places))
 
     def numbers(self, draws: Mapping[str, Any]) -> Array:
-        """Return what draws say of each component without constraints, (n, components, numbers)."""
+        """Return what draws say of each component without constraints, (n, components, numbers).
+
+        Their weights are left out: where components overlap, these vary far more than their factors know.
+        """
         found = []
         for variable, part, axis in self.places:
-            value = _part(draws[variable.name], part)
             if axis < 0:
-                each = np.moveaxis(np.log(value), -1, 1)
-            else:
-                each = np.moveaxis(variable.family.transforms[part].forward(value), 1 + axis, 1)
+                continue
+            value = variable.family.transforms[part].forward(_part(draws[variable.name], part))
+            each = np.moveaxis(value, 1 + axis, 1)
             found.append(each.reshape(len(each), self.number, -1))
         return np.concatenate(found, axis=2)
 
@@ -149,6 +152,8 @@ class Relabelling:
                 # states of a chain, whose steps have an order too
                 continue
             own = Components.of(variables, label, drawn)
+            if all(axis < 0 for _, _, axis in own.places):
+                continue
             numbers = own.numbers(drawn)
             mean, sd = numbers.mean(axis=0), numbers.std(axis=0)
             if (sd > 0).all():

@@ -51,6 +51,11 @@ _NO_MEAN, _SURELY = 1.0, 2.0
 """Shape of the tail of weights from which on they have no mean, and by how many standard errors it is beyond that where
 draws tell nothing, neither what is right nor what is wrong."""
 
+_EFFECTIVE_SHARE = 0.15
+"""Share of draws that are effective below which those of a mixture are in doubt, whatever the tail of their weights: of
+21 rows in two dimensions 390 of 4,000 left out a part of the posterior, and the 90% interval of a weight contained 78%.
+"""
+
 _MOST_APART = 250
 """Draws of a round that may be weighed one after another: about a second in all."""
 
@@ -198,7 +203,10 @@ def drawn_if_better(posterior: Any, pending: Any, response: Any, shown: Widths) 
     # of the prior of an empty component poor weights tell too little
     keeps_left = not sample.is_usable and _has_empty_component(posterior, problem, row_map)
     found = Drawn.of(sample, {name: posterior[name] for name in posterior}, shown, keeps_left=keeps_left)
-    return found if sample.is_usable else found.doubted(_POOR_WEIGHTS)
+    is_good = sample.is_usable and not (
+        has_labels and sample.effective_draws < _EFFECTIVE_SHARE * len(sample.weights)
+    )
+    return found if is_good else found.doubted(_POOR_WEIGHTS)
 
 
 def _disagreeing(posterior: Any, pending: Any, response: Any, shown: Widths) -> Any:
