@@ -46,6 +46,9 @@ class Evidence:
     orders
         Name and number of categories of each hidden label whose categories have the same prior. The value is that of
         one order of these: where components are well separated, log K! is missing for each.
+    empty
+        Name of each of these labels that leaves categories without rows, and their number. Then more is missing: what
+        labels add that give rows to these categories.
 
     Examples
     --------
@@ -66,6 +69,7 @@ class Evidence:
     because: str = ""
     without_prior: tuple[str, ...] = ()
     orders: tuple[tuple[str, int], ...] = ()
+    empty: tuple[tuple[str, int], ...] = ()
 
     @property
     def remark(self) -> str:
@@ -91,9 +95,17 @@ class Evidence:
         if not self.log_orders:
             return ""
         whose = " and ".join(f"'{name}' ({own})" for name, own in self.orders)
-        return (
+        told = (
             f"It is that of one order of the categories of {whose}, which may be numbered in any: if they are well "
             f"separated, add log K! = {self.log_orders:.3g} nats."
+        )
+        if not self.empty:
+            return told
+        n_empty = sum(own for _, own in self.empty)
+        which = "One of them has" if n_empty == 1 else f"{n_empty} of them have"
+        return (
+            f"{told} {which} no rows here, and labels that give {'it' if n_empty == 1 else 'them'} rows are left out: "
+            f"log p(x) is larger by more than log K!."
         )
 
     @property
