@@ -111,8 +111,8 @@ class TellsEvidence(Responds):
         0.02 nats if rows have hidden labels, a rule from simulations. Second order is exact if the posterior of all
         hidden variables is Normal, and ignores the dependence between several local factors of a row. All methods
         describe the mode of the fit. For a model with K exchangeable, well-separated components, add log K! for their
-        orders, ``.log_orders``; ``.remark`` says so. If a component is without rows, log p(x) is larger by more than
-        that: labels that give rows to this component are another mode.
+        orders, ``.log_orders``; ``.remark`` says so. If one component has no rows, more is missing: labels that give
+        it rows are another mode.
 
         Examples
         --------

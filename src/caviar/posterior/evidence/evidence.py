@@ -47,8 +47,8 @@ class Evidence:
         Name and number of categories of each hidden label whose categories have the same prior. The value is that of
         one order of these: where components are well separated, log K! is missing for each.
     empty
-        Name of each of these labels that leaves categories without rows, and their number. Then more is missing: what
-        labels add that give rows to these categories.
+        Name of each of these labels that leaves categories without rows, and their number. What labels add that give
+        rows to these categories is missing, too.
 
     Examples
     --------
@@ -102,10 +102,14 @@ class Evidence:
         if not self.empty:
             return told
         n_empty = sum(own for _, own in self.empty)
-        which = "One of them has" if n_empty == 1 else f"{n_empty} of them have"
+        if n_empty == 1:
+            return (
+                f"{told} One of them has no rows here, and labels that give it rows are left out: more than log K! is "
+                f"missing then."
+            )
         return (
-            f"{told} {which} no rows here, and labels that give {'it' if n_empty == 1 else 'them'} rows are left out: "
-            f"log p(x) is larger by more than log K!."
+            f"{told} {n_empty} of them have no rows here: their orders are one, but labels that give them rows are "
+            f"left out, so log K! may be too much or too little."
         )
 
     @property
