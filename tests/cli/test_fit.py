@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 import warnings
 from types import SimpleNamespace
 
@@ -308,3 +309,13 @@ def test_numbers_beyond_double_precision_are_refused_without_warnings(run, tmp_p
         result = run("fit", table, "-q")
     assert result.exit_code == 2
     assert "column 1 has the standard deviation 8.16e+299" in result.stderr
+
+
+def test_the_query_of_a_message_is_quoted_for_the_shell(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text('a;b\n1,5;007\n2,5;7\n"3,0";07\n')
+    told = run("fit", "t.csv", "-k", 1, "-q").stderr
+    quoted = told[told.index("--sql ") :]
+    assert shlex.split(quoted)[1] == """SELECT * REPLACE (replace("a", ',', '.')::DOUBLE AS "a") FROM data"""
+    told = run("fit", "t.csv", "--columns", "b", "-k", 1, "-q").stderr
+    assert """say --sql 'SELECT * REPLACE ("b"::DOUBLE AS "b") FROM data'. No other column""" in told

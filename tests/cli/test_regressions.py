@@ -216,3 +216,28 @@ def test_a_word_of_the_formula_that_is_no_column_is_named_with_its_file(run, fol
     result = run("fit", folder / "pupils.csv", "--formula", "y ~ xx", "-q")
     assert result.exit_code == 2
     assert f"error: {folder / 'pupils.csv'} has no column 'xx'; it has" in result.stderr
+
+
+def test_codes_with_zeros_in_front_are_groups_of_their_own(run, tmp_path, monkeypatch):
+    """Ids 007 and 7 were one group, called 7."""
+    monkeypatch.chdir(tmp_path)
+    ids = np.repeat(["007", "07", "7"], 10)
+    y = np.repeat([0.0, 5.0, 10.0], 10) + RNG.normal(size=30)
+    rows = [f"{own},{value}" for own, value in zip(ids, y, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["id,y", *rows]))
+    fit = run("fit", "t.csv", "--formula", "y ~ 1 + (1 | id)", "--seed", 0, "-q", "-o", "m.caviar")
+    assert fit.exit_code == 0, fit.stderr
+    assert cv.load("m.caviar").groups_ == {"id": ["007", "07", "7"]}
+    run("predict", "m.caviar", "t.csv", "-q", "--keep", "id", "-o", "p.csv")
+    assert read_columns("p.csv").column("id").to_pylist() == ids.tolist()
+
+
+def test_the_query_for_numbers_that_are_texts_can_be_pasted(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{number:03},{number**1.5}" for number in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["a b,y", *rows]))
+    given = ("fit", "t.csv", "--formula", "y ~ `a b`", "--seed", 0, "-q")
+    told = run(*given).stderr
+    assert "'a b' has numbers as texts, such as '000'" in told
+    assert """make them numbers, by --sql 'SELECT * REPLACE ("a b"::DOUBLE AS "a b") FROM data';""" in told
+    assert run(*given, "--sql", 'SELECT * REPLACE ("a b"::DOUBLE AS "a b") FROM data').exit_code == 0

@@ -56,6 +56,22 @@ def test_the_fit_is_that_of_python(run, folder):
     assert [entry["at"] for entry in told["entries"]] == ["school Elm", "school Oak"]
 
 
+@pytest.mark.parametrize("stated", ["", ', names=["0", "1", "10", "2"]'])
+def test_names_that_look_like_numbers_are_not_taken_for_positions(run, folder, stated):
+    """Predictions took the place of a name for a name: '2', which is in place 3, was refused or was that of '3'."""
+    (folder / "model.py").write_text(STATED.replace('cv.Plate("school")', f'cv.Plate("school"{stated})'))
+    names, y = np.array(["0", "1", "10", "2"] * 3), np.array([0.0, 1.0, 10.0, 2.0] * 3)
+    write_table("t.parquet", {"school": names, "y": y})
+    write_table("t.csv", {"school": names, "y": y})
+    for file in ("t.parquet", "t.csv") if stated else ("t.parquet",):
+        fit = run("fit", file, "--model", "model.py:build", "-o", "m.caviar", "--seed", 0, "-q")
+        assert fit.exit_code == 0, fit.stderr
+        predicted = run("predict", "m.caviar", file, "-o", "p.csv", "-q")
+        assert predicted.exit_code == 0, predicted.stderr
+        np.testing.assert_allclose(cv.data.read_table("p.csv", columns=["y_mean"]).values[:, 0], y * 3 / 3.1)
+        assert "is true of these rows" in run("check", "m.caviar", file, "-q").stdout
+
+
 def test_a_fit_that_has_not_converged_says_so_and_show_tells_its_origin(run, folder):
     result = run(
         "fit", "pupils.csv", "--model", "model.py:build", "-o", "m.caviar", "--max-iter", 1, "--seed", 0

@@ -126,8 +126,25 @@ def test_wide_noise_of_a_student_t_stays_ahead():
     posterior = cv.Model(cv.Normal("x", cv.dot(MAP, s), u * TAU, plates=TIME)).fit(data, tol=1e-12)
     ahead, states = posterior.predict(data)["x"], posterior.local(data)["s"]
     spread = np.einsum("i,nij,j->n", MAP, states.covariance, MAP) + 2.0 / 1.0 / TAU
-    np.testing.assert_allclose(ahead.mean, states.mean @ MAP, atol=1e-12)
+    gaps = np.isnan(data["x"])
+    np.testing.assert_allclose(ahead.mean[gaps], (states.mean @ MAP)[gaps], atol=1e-12)
     np.testing.assert_allclose(ahead.standard_deviation[~SEEN] ** 2, spread[~SEEN], rtol=1e-10)
+
+
+def test_observed_steps_keep_their_values():
+    """They were predictions of another value of the same step, where a page and ``predict`` said that values stay."""
+    data = observed(np.random.default_rng(5))
+    s = cv.LinearGaussianChain("s", M0, P0, A, Q, along=TIME, starts=cv.Data("starts", plates=TIME))
+    gaussian = cv.Normal("x", cv.dot(MAP, s), TAU, plates=TIME)
+    mu = cv.Constant("mu", MEANS[:2], plates=cv.Plate("k", 2))
+    level = cv.Normal("x", mu[labels()], TAU, plates=TIME)
+    there = ~np.isnan(data["x"])
+    for leaf in (gaussian, level):
+        found = cv.Model(leaf).fit(data).predict(data)["x"]
+        np.testing.assert_array_equal(found.mean[there], data["x"][there])
+        assert not found.standard_deviation[there].any()
+        assert (found.standard_deviation[~there] > 0.5).all()
+        np.testing.assert_allclose(found.interval(0.9)[0][there], data["x"][there])
 
 
 def test_what_has_no_missing_value_is_not_predicted():

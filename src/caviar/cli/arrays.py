@@ -13,11 +13,14 @@ from scipy.sparse import load_npz
 
 import caviar as cv
 from caviar.files.naming import listed
+from caviar.names import Placed
 
 from .speaking import complain, counted
 from .tables import read_for
 
 _NPZ = ".npz"
+_NUMBERS = ("int", "uint", "double", "float", "decimal")
+"""How Arrow's types of numbers begin."""
 
 
 def wanted_arrays(posterior: cv.Posterior) -> dict[str, bool]:
@@ -93,8 +96,11 @@ def arrays_for(
         If an array that must be there is not, or only some columns of one are.
     """
     is_file = is_numpy_file(data)
-    known = categories_of(posterior) if categories is None else categories
-    found = _of_file(Path(str(data)), posterior) if is_file else _of_table(posterior, data, sql, known)
+    if is_file:
+        found: Mapping[str, Any] = _of_file(Path(str(data)), posterior)
+    else:
+        known = _names_in_the_table(posterior, data, sql) if categories is None else categories
+        found = _of_table(posterior, data, sql, known)
     for name, is_observed in wanted_arrays(posterior).items():
         if name not in found and (needs_observed or not is_observed):
             columns = "" if is_file else f", in {_columns_in_words(columns_of(posterior).get(name, [name]))}"
@@ -140,7 +146,21 @@ def _of_table(
     for name, columns in chosen.items():
         values = table.values[:, [names.index(column) for column in columns]]
         found[name] = values if len(shapes.get(name, {}).get("shape", [1])) == 2 else values[:, 0]
-    return found
+    return Placed(found, posterior.names)
+
+
+def _names_in_the_table(posterior: cv.Posterior, data: str | None, sql: str | None) -> dict[str, list[str]]:
+    """Return the names of categories of the columns that a table has; numbers are places, unless all names are some."""
+    known, there = categories_of(posterior), cv.scan(data, sql=sql).columns
+    known = {name: values for name, values in known.items() if name in there}
+    if not known:
+        return {}
+    types = map(str, cv.data.read_columns(data, columns=list(known), sql=sql).schema.types)
+    return {
+        name: values
+        for (name, values), own in zip(known.items(), types, strict=True)
+        if not own.startswith(_NUMBERS) or all(value.removeprefix("-").isdecimal() for value in values)
+    }
 
 
 def _tell_unknown(data: str | None, categories: Mapping[str, Sequence[str]], sql: str | None) -> None:

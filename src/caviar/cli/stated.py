@@ -10,6 +10,7 @@ from rich.console import Console
 
 import caviar as cv
 from caviar.densities import ConditionalPrediction
+from caviar.names import Placed
 from caviar.posterior.simulation import one_by_one
 
 from .arrays import arrays_for, categories_of, columns_of, wanted_arrays
@@ -69,7 +70,7 @@ class PosteriorOfFile(Saved):
         observed = {leaf.name for leaf in posterior.model.leaves}
         if _has_all(posterior, observed, arrays):
             # what the known columns say of the observed ones, as if these were not there
-            known = {name: value for name, value in arrays.items() if name not in observed}
+            known = type(arrays)({name: value for name, value in arrays.items() if name not in observed})
             found = posterior.predict(known) if known else {}
             if known and not quiet:
                 told = ", ".join(sorted(observed))
@@ -104,9 +105,8 @@ class PosteriorOfFile(Saved):
         if known:
             self.refuse_number(n)
             with input_file(data) as file:
-                arrays = {
-                    name: value for name, value in arrays_for(posterior, file, None).items() if name in known
-                }
+                arrays = arrays_for(posterior, file, None)
+                arrays = type(arrays)({name: value for name, value in arrays.items() if name in known})
             drawn = posterior.predictive(data=arrays, seed=seed)
         else:
             if data is not None:
@@ -120,8 +120,10 @@ class PosteriorOfFile(Saved):
 
     def to_check(self, file: str | None, sql: str | None, n_rows: int, seed: int) -> Checked:
         posterior = self.fitted
-        arrays, told, n_chosen = rows_of_arrays(posterior, self.data(file, sql), n_rows, seed)
-        return Checked(n_chosen, told, lambda: (posterior.model, arrays, as_fitted(posterior)))
+        data = self.data(file, sql)
+        arrays, told, n_chosen = rows_of_arrays(posterior, data, n_rows, seed)
+        rows = Placed(arrays, posterior.names) if isinstance(data, Placed) else arrays
+        return Checked(n_chosen, told, lambda: (posterior.model, rows, as_fitted(posterior)))
 
     @property
     def about(self) -> Mapping[str, Any]:

@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
+
+
+def _quoted(text: str) -> str:
+    r"""Return a text as a word of the shell, in quotes that it does not have itself, if there are such.
+
+    Examples
+    --------
+    >>> print(_quoted('SELECT "a" FROM data'), _quoted("it's"))
+    'SELECT "a" FROM data' "it's"
+    """
+    if "'" not in text or any(mark in text for mark in "$`!\\"):
+        return shlex.quote(text)
+    return '"' + text.replace('"', '\\"') + '"'
+
 
 _OPTIONS = {
     "n_components": "--components",
@@ -27,7 +42,14 @@ _OPTIONS = {
 _IN_WORDS = (
     # the copy that is made of what came there
     (r"\S*[/\\]standard-input\.(?:csv|parquet)", "standard input"),
-    (r"read the query \(sql=, --sql\) (SELECT .*)$", r"say --sql '\1'"),
+    (
+        r"([Rr])ead (?:it by )?the query \(sql=, --sql\) (SELECT .*? FROM data(?: WHERE .*)?)(?=[.;] |$)",
+        lambda found: f"{'Say' if found[1] == 'R' else 'say'} --sql {_quoted(found[2])}",
+    ),
+    (
+        r"make them numbers, as by table\['(.*)'\]\.astype\(float\)",
+        r"""make them numbers, by --sql 'SELECT * REPLACE ("\1"::DOUBLE AS "\1") FROM data'""",
+    ),
     (r"\(columns=, (--columns)\)", r"by \1"),
     # what is chosen is told twice, for Python and for the command line
     (r"columns=\[[^\]]*\], on the command line (?=--columns)", ""),

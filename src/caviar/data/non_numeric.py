@@ -207,7 +207,10 @@ def unknown_values(
 
 
 def _as_text(name: str) -> str:
-    return f"CAST({identifier(name)} AS VARCHAR)"
+    """Return the expression of SQL for an entry as a text: the number 2 is not 2.0, as the text 2.0 is."""
+    given = f"CAST({identifier(name)} AS VARCHAR)"
+    is_float = f"typeof({identifier(name)}) IN ('DOUBLE', 'FLOAT')"
+    return f"(CASE WHEN {is_float} THEN regexp_replace({given}, '[.]0$', '') ELSE {given} END)"
 
 
 def _indicators(name: str, categories: Mapping[str, Sequence[str]]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..files.naming import named
-from .table_files import as_number, identifier, literal
+from .table_files import as_number, identifier, is_code, literal
 
 _GROUPED_BY_COMMAS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 _GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}([.' ]\d{3})+(,\d*)?")
@@ -80,6 +80,24 @@ def notation_message(label: str, name: str, at: str, texts: Mapping[str, Sequenc
     return (
         f"{label}: column {named(name)} looks like numbers with {what}: {at}. Read it by the query (sql=, --sql) "
         f"SELECT * REPLACE ({parts}) FROM data{_OR_DECIMAL if either else ''}"
+    )
+
+
+def code_reason(name: str, at: str, texts: Mapping[str, Sequence[str]]) -> str | None:
+    """Return why a column of codes does not hold numbers, with the query by which such columns do; else None.
+
+    Parameters
+    ----------
+    name, at, texts
+        As for :func:`notation_message`.
+    """
+    codes = [column for column, own in texts.items() if own and all(map(is_code, own))]
+    if name not in codes:
+        return None
+    parts = ", ".join(f"{identifier(column)}::DOUBLE AS {identifier(column)}" for column in codes)
+    return (
+        f"it has {at}, and zeros in front are kept, as those of codes are. If they are numbers, read the query (sql=, "
+        f"--sql) SELECT * REPLACE ({parts}) FROM data"
     )
 
 

@@ -15,7 +15,7 @@ from .._typing import AnyArray
 from ..files.naming import named
 from .arrow_numbers import fill_columns
 from .lost_digits import are_suspect
-from .other_notations import notation_message, unread_texts
+from .other_notations import code_reason, notation_message, unread_texts
 from .pieces import CutRows
 from .raw_file import RawFile, Workspace, write_raw
 from .table_files import TableFiles, as_number, identifier
@@ -181,11 +181,13 @@ class QueryStream:
         if found.n_bad:
             at = f"{named(found.text)} in {self._place(found.first_bad)}"
             with self._relation() as relation:
-                notation = notation_message(self.label, name, at, unread_texts(relation, self.names))
+                texts = unread_texts(relation, self.names)
+            notation = notation_message(self.label, name, at, texts)
             if notation is not None:
                 raise DataError(notation)
-            if 2 * found.n_bad > n_rows:
-                raise DataError(self._not_numeric(name, f"it has {at}"))
+            codes = code_reason(name, at, texts)
+            if codes is not None or 2 * found.n_bad > n_rows:
+                raise DataError(self._not_numeric(name, codes or f"it has {at}"))
             raise DataError(unreadable_message(self.label, name, found.n_bad, at))
         if may_lose_digits(self.kinds[name]) and are_suspect(np.array([found.low, found.high])):
             with self._relation() as relation:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import glob
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ from .csv_dialect import (
 from .raw_file import Workspace
 
 _PARQUET_SUFFIXES = (".parquet", ".pq")
+_CODE = "0[0-9]+"
 
 
 def identifier(name: str) -> str:
@@ -53,11 +55,25 @@ def table_of(sql: str | None) -> str:
 def as_number(name: str, kind: str, type_name: str = "DOUBLE") -> str:
     """Return the expression of SQL for the numbers of a column of a kind; null where a value is missing.
 
-    DuckDB would read a text such as 2020_01 as 202001.
+    Texts are no numbers where DuckDB would lose what tells them apart: 2020_01 would be 202001, and the code 007 be 7.
     """
     given = identifier(name)
-    text = f"replace({given}, '_', '?')" if kind == "varchar" else given
-    return f"TRY_CAST({text} AS {type_name})"
+    if kind != "varchar":
+        return f"TRY_CAST({given} AS {type_name})"
+    # few texts begin with 0, and only these are compared with the pattern
+    is_code = f"starts_with(ltrim({given}), '0') AND regexp_full_match(trim({given}), '{_CODE}')"
+    return f"TRY_CAST(CASE WHEN {is_code} THEN '?' ELSE replace({given}, '_', '?') END AS {type_name})"
+
+
+def is_code(text: str) -> bool:
+    """Whether a text has only digits, the first of several being 0, as codes have: a number would lose that.
+
+    Examples
+    --------
+    >>> [is_code(text) for text in ("007", "00", "0", "70", "0.7", "-07")]
+    [True, True, False, False, False, False]
+    """
+    return re.fullmatch(_CODE, text.strip()) is not None
 
 
 def refuse_twins(names: Sequence[str], where: str) -> None:

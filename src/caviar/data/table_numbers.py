@@ -13,7 +13,7 @@ from .._errors import DataError, ParameterError
 from .._typing import Array
 from ..files.naming import listed, named
 from .lost_digits import LARGEST_WHOLE, are_suspect, lost_digits
-from .other_notations import notation_message, unread_texts
+from .other_notations import code_reason, notation_message, unread_texts
 from .table_files import as_number, identifier, refuse_twins
 
 _INTEGERS = ("tinyint", "smallint", "integer", "bigint", "hugeint")
@@ -156,11 +156,13 @@ def _check_readable(
         if unreadable:
             row, text = unreadable[0]
             at = f"{named(text)} in {rows.place(row)}"
-            notation = notation_message(rows.label, name, at, unread_texts(rows.relation, list(kinds)))
+            texts = unread_texts(rows.relation, list(kinds))
+            notation = notation_message(rows.label, name, at, texts)
             if notation is not None:
                 raise DataError(notation)
-            if 2 * len(unreadable) > len(values):
-                raise _not_numeric(rows, kinds, name, f"it has {at}")
+            codes = code_reason(name, at, texts)
+            if codes is not None or 2 * len(unreadable) > len(values):
+                raise _not_numeric(rows, kinds, name, codes or f"it has {at}")
             raise DataError(unreadable_message(rows.label, name, len(unreadable), at))
     if len(bad) == len(values) and not missing_ok:
         raise _not_numeric(rows, kinds, name, "all its values are missing")

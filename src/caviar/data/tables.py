@@ -98,6 +98,9 @@ def read_columns(
 ) -> Any:
     """Return a table with all its columns, including texts, as an Arrow table.
 
+    A column of a CSV file holds numbers if all its entries are numbers, none of them written with zeros in front: codes
+    such as ``007`` or the postal code ``01234`` are texts.
+
     Parameters
     ----------
     source, columns, sql
@@ -212,9 +215,10 @@ def relation_of(connection: Any, files: TableFiles | None, sql: str | None) -> A
         return connection.sql(files.query)
     if files is not None:
         relation = connection.sql(files.query)
-        # What is a number throughout is one for the query too: CSV files are read as text.
+        # What is a number throughout is one for the query too: CSV files are read as text. Parquet files have types.
+        is_typed = isinstance(files, ParquetFiles)
         kinds = {
-            name: type_of_texts(relation, name) if kind.id == "varchar" else None
+            name: type_of_texts(relation, name) if kind.id == "varchar" and not is_typed else None
             for name, kind in zip(relation.columns, relation.types, strict=True)
         }
         columns = ", ".join(

@@ -493,6 +493,7 @@ class LinearResponse:
         corrections = self._response.second_order(list(widths.sds))
         for name, sd in widths.sds.items():
             told = corrections[name]
+            told = (self._of_sum_zero(name, told[0], sd), told[1])
             shift = np.clip(np.nan_to_num(told[0]), -sd, sd)
             variance = np.clip(sd**2 + np.nan_to_num(told[1]), 0.5 * sd**2, 4.0 * sd**2)
             corrected = np.sqrt(variance)
@@ -502,12 +503,28 @@ class LinearResponse:
             lower = np.concatenate([np.ravel(own.mean if own.lower is None else own.lower) for own in parts])
             is_known = sd <= self._least_sd(name)
             stays = np.isnan(lower) | is_known
-            sds[name], shifts[name] = np.where(stays, sd, corrected), np.where(stays, 0.0, shift)
+            shifts[name] = self._of_sum_zero(name, np.where(stays, 0.0, shift), np.where(stays, 0.0, sd))
+            sds[name] = np.where(stays, sd, corrected)
             whole = (shift == told[0]) & (variance == sd**2 + told[1]) & ~np.isnan(lower)
             if not whole[np.isfinite(sd) & ~is_known].all():
                 limited.append(name)
         unseen = tuple(name for name in sds if self._response.has_unseen(name))
         return Corrected(sds, widths.kept, shifts, tuple(limited), unseen)
+
+    def _of_sum_zero(self, name: str, shifts: Array, sds: Array) -> Array:
+        """Return shifts of the means of a variable, those of weights with a sum of 0: the weights themselves sum to 1.
+
+        The derivatives have this sum. Differences between two tilts, each with an error about in proportion to the
+        standard deviation, do not: the closest shifts in units of these have it.
+        """
+        if not isinstance(self._posterior.model.variables[name], Dirichlet):
+            return shifts
+        size = np.shape(self._posterior[name].mean)[-1]
+        found, squared = shifts.reshape(-1, size), np.square(sds).reshape(-1, size)
+        squared = np.where(np.isfinite(found) & np.isfinite(squared), squared, 0.0)
+        total = squared.sum(axis=-1, keepdims=True)
+        share = np.divide(squared, total, out=np.zeros_like(squared), where=total > 0)
+        return np.ravel(found - share * np.nansum(found, axis=-1, keepdims=True))
 
     def _least_sd(self, name: str) -> float:
         """Return the standard deviation up to which a number is known: of a chance that a prior has at about 0 or 1."""

@@ -21,7 +21,7 @@ from .by_densities import ByDensities, by_densities
 from .coordinates import Coordinates
 from .evidence import Evidence, second_order
 from .importance import ImportanceSample, importance_sample
-from .orders import orders_of
+from .orders import empty_of, orders_of
 from .relabelling import MOST_ORDERS, Relabelling
 
 METHODS = ("auto", "importance_sampling", "second_order", "elbo")
@@ -113,7 +113,8 @@ class TellsEvidence(Responds):
         0.02 nats if rows have hidden labels, a rule from simulations. Second order is exact if the posterior of all
         hidden variables is Normal, and ignores the dependence between several local factors of a row. All methods
         describe the mode of the fit. For a model with K exchangeable, well-separated components, add log K! for their
-        orders, ``.log_orders``; ``.remark`` says so.
+        orders, ``.log_orders``; ``.remark`` says so. If one component has no rows, more is missing: labels that give
+        it rows are another mode.
 
         Examples
         --------
@@ -133,7 +134,8 @@ class TellsEvidence(Responds):
         # labels may be known, which only the data say
         known = data if isinstance(data, Mapping) else ()
         orders = () if data is None else orders_of(self.model.variables, known)
-        return replace(found, without_prior=tuple(sorted(self.without_prior)), orders=orders)
+        empty = empty_of(self.model.variables, self._factors, [name for name, _ in orders])
+        return replace(found, without_prior=tuple(sorted(self.without_prior)), orders=orders, empty=empty)
 
     def _evidence(self, data: Any, method: str, n_draws: int, seed: Any, sample_weight: Any) -> Evidence:
         """Return the evidence by a method."""

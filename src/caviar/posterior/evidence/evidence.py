@@ -48,6 +48,9 @@ class Evidence:
         one order of these: where components are well separated, log K! is missing for each.
     is_in_order
         Whether log K! is missing however near components are: all draws are in one order.
+    empty
+        Name of each of these labels that leaves categories without rows, and their number. What labels add that give
+        rows to these categories is missing, too, unless all draws are in one order.
 
     Examples
     --------
@@ -69,6 +72,7 @@ class Evidence:
     without_prior: tuple[str, ...] = ()
     orders: tuple[tuple[str, int], ...] = ()
     is_in_order: bool = False
+    empty: tuple[tuple[str, int], ...] = ()
 
     @property
     def remark(self) -> str:
@@ -95,9 +99,21 @@ class Evidence:
             return ""
         whose = " and ".join(f"'{name}' ({own})" for name, own in self.orders)
         condition = "" if self.is_in_order else "if they are well separated, "
-        return (
+        told = (
             f"It is that of one order of the categories of {whose}, which may be numbered in any: {condition}add "
             f"log K! = {self.log_orders:.3g} nats."
+        )
+        if not self.empty or self.is_in_order:
+            return told
+        n_empty = sum(own for _, own in self.empty)
+        if n_empty == 1:
+            return (
+                f"{told} One of them has no rows here, and labels that give it rows are left out: more than log K! is "
+                f"missing then."
+            )
+        return (
+            f"{told} {n_empty} of them have no rows here: their orders are one, but labels that give them rows are "
+            f"left out, so log K! may be too much or too little."
         )
 
     @property

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
 from ..._typing import Array
+from ...families import Dirichlet as DirichletFactor
 from ...language import Constant, Dirichlet, MarkovChain, Node, Plate, Variable
 from ...language.nodes import Label
+
+_CHANCES = ("probabilities", "initial", "transition")
+"""Slots of a label with the chances of its categories."""
+
+_HALF_A_ROW = 0.5
 
 
 def orders_of(variables: Mapping[str, Variable], known: Container[str]) -> tuple[tuple[str, int], ...]:
@@ -34,6 +41,36 @@ def plates_chosen_by(variables: Mapping[str, Variable], label: Label) -> set[Pla
     """Return the plates that a label chooses from."""
     slots = [slot for owner in variables.values() if owner is not label for slot in owner.slots.values()]
     return {choice.plate for slot in slots for choice in slot.chosen if choice.by is label}
+
+
+def empty_of(
+    variables: Mapping[str, Variable], factors: Mapping[str, Any], labels: Iterable[str]
+) -> tuple[tuple[str, int], ...]:
+    """Return the labels of which a fit gives some categories less than half a row, each with the number of these.
+
+    Parameters
+    ----------
+    variables
+        Those of a model by name.
+    factors
+        Name -> factor of each global.
+    labels
+        Names of labels. What rows say of a label is told where its chances have a Dirichlet factor of their own.
+    """
+    found = []
+    for name in labels:
+        chances = [slot.node for key, slot in variables[name].slots.items() if key in _CHANCES]
+        rows: Array = np.zeros(())
+        for node in chances:
+            factor, prior = factors.get(node.name), _chances_of(node)
+            if not isinstance(node, Dirichlet) or not isinstance(factor, DirichletFactor) or prior is None:
+                rows = np.full((), np.inf)
+                continue
+            own = factor.concentration - prior
+            rows = rows + own.reshape(-1, own.shape[-1]).sum(axis=0)
+        n_empty = int(np.sum(rows < _HALF_A_ROW))
+        found += [(name, n_empty)] if chances and n_empty else []
+    return tuple(found)
 
 
 def _is_exchangeable(variables: Mapping[str, Variable], label: Label, known: Container[str]) -> bool:

@@ -11,8 +11,9 @@ from ..._errors import ModelError
 from ..._typing import AnyArray, Array
 from ...engine.binding.values import as_values
 from ...language import Node, Plate, Variable, nodes_above
-from ...lazy.rows import in_memory
+from ...lazy.rows import as_floats, in_memory
 from .absent import predicted
+from .given_in_some_rows import with_observed
 from .prediction import Prediction
 
 
@@ -25,8 +26,8 @@ def predicted_along_chains(
 ) -> dict[str, Prediction]:
     """Return predictions of the observed variables below a chain that have missing values, by name.
 
-    They cover all rows; for a row with a value, they predict another value of the same step. A variable whose mean or
-    variance has no closed form has no prediction.
+    They cover all rows; a row keeps its values, with a standard deviation of 0. A variable whose mean or variance has
+    no closed form has no prediction.
 
     Parameters
     ----------
@@ -55,8 +56,8 @@ def predicted_along_chains(
         above = [node for node in nodes_above([leaf]) if isinstance(node, Variable)]
         if not any(node.summed for node in above):
             continue
-        missing = np.isnan(in_memory(as_values(leaf, data[leaf.name], leaf.value_rank)))
-        if not missing.any():
+        values = as_floats(in_memory(as_values(leaf, data[leaf.name], leaf.value_rank)))
+        if not np.isnan(values).any():
             continue
         hidden = {node.name for node in above if _is_forecast(node, local)}
         try:
@@ -67,7 +68,7 @@ def predicted_along_chains(
                 own = _chosen(_nothing_below(hidden, leaves, data, data_plate), ahead, own)
         except ModelError:
             continue
-        found[leaf.name] = own
+        found[leaf.name] = with_observed(own, np.moveaxis(values, leaf.plates.index(data_plate), 0))
     return found
 
 
