@@ -462,3 +462,15 @@ def test_the_evidence_of_expected_links_is_that_of_a_grid(link):
     # the determinant counts the largest terms three times
     by_determinant = posterior.elbo - 0.5 * posterior.linear_response(data).log_determinant
     assert abs(by_determinant - exact) > 2 * abs(found.value - exact)
+
+
+def test_a_label_with_one_category_leaves_nothing_to_draw():
+    group, obs = cv.Plate("group", 2), cv.Plate("obs")
+    z = cv.Categorical("z", [1.0], plates=group)
+    rate = cv.Constant("rate", [1.5], plates=cv.Plate("kind", 1))
+    x = cv.Poisson("x", rate[z[cv.Data("own", plates=obs)]], plates=obs)
+    data = {"x": [1, 4, 2], "own": [0, 1, 0]}
+    posterior = cv.Model(x).fit(data)
+    assert posterior.evidence(data).value == pytest.approx(stats.poisson.logpmf([1, 4, 2], 1.5).sum())
+    with pytest.raises(cv.ModelError, match="hides no numbers that could be drawn"):
+        posterior.importance_sample(data)

@@ -243,6 +243,8 @@ class TellsEvidence(Responds):
         density = by_densities(self, data, sample_weight, problem, counted)
         refuse_what_has_no_weights(self._factors, None if density else problem, n_draws)
         coordinates = Coordinates.of(self._factors, counted, rng)
+        if not coordinates.size:
+            raise ModelError("the model hides no numbers that could be drawn")
         n_rows = row_map.source.n_rows
         # whatever its value, a repetition without an observation below it is integrated out
         problem = problem.counting(counted)

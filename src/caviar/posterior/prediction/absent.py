@@ -18,7 +18,7 @@ from ...engine.binding.missing.values import is_told, partial_values
 from ...engine.binding.nested import flattened
 from ...engine.binding.values import as_values, check_known_slots, check_support
 from ...engine.local.gated import Switched
-from ...families import JointLabels
+from ...families import JointLabels, LinearGaussianChain
 from ...families._shared import SharedFactor
 from ...language import Constant, Data, Frequencies, Label, Node, Plate, SecondLabel, Slot, Variable
 from ..simulation import check_labels, conditional, known_arrays, settle_sizes
@@ -95,7 +95,11 @@ def predicted(
     ModelError
         If a mean or variance has no closed form: the message says why.
     """
-    rows = replace(_rows(nodes, data, factors, local, data_plate), joint=joint)
+    # a row's own density depends on the state of its step alone
+    by_step = {
+        name: own.marginals if isinstance(own, LinearGaussianChain) else own for name, own in local.items()
+    }
+    rows = replace(_rows(nodes, data, factors, by_step, data_plate), joint=joint)
     return {leaf.name: _prediction(leaf, rows) for leaf in absent}
 
 

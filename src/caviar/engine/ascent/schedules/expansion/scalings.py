@@ -14,7 +14,7 @@ import numpy as np
 
 from ....._typing import Array, Statistics
 from .....families import Gamma as GammaFamily
-from .....language import Constant, Gamma, Node, Plate, Predictor, Variable
+from .....language import Axis, Constant, Gamma, Node, Plate, Predictor, Variable
 from .....language.algebra import Addend
 from ....design.keys import StatisticKey, SumKey
 from ....local.family import FamilyFactor
@@ -69,11 +69,15 @@ class Scaled:
             learnt = self._learnt(state, place, along, numbers)
             return None if learnt is None else Said(count, np.zeros_like(count), learnt, self.is_dual)
         linear = np.zeros_like(count)
-        for key, said in self._own_terms(problem, place):
+        for key, said, axes in self._own_terms(problem, place):
             if isinstance(key, SumKey) and len(key.local) > 1:
                 # rows have hidden rates of their own
                 return None
-            linear = linear - _onto(said * place.arrays[key], plates, along, sizes).ravel()
+            # rates that labels choose are told apart by the category, too
+            chosen = tuple(i for i, axis in enumerate(axes) if axis.of not in plates)
+            of_plates = (said * place.arrays[key]).sum(axis=chosen)
+            order = [axis.of for axis in axes if axis.of in plates]
+            linear = linear - _onto(of_plates, order, along, sizes).ravel()
         return Said(count, linear, None, self.is_dual)
 
     def turn(
@@ -91,9 +95,13 @@ class Scaled:
             factor = _factor(problem, self.variable)
             place.warm = with_divided(place.warm, factor, self._key, spread)
         # for what other turns say of them
-        keys = {key for key, _ in self._own_terms(problem, place)}
-        sums = [key for key in keys if isinstance(key, SumKey) and key.local == (self._key,)]
-        place.arrays.update({key: place.arrays[key] * spread for key in sums})
+        plates = _of_globals(problem, self.variable)
+        for key, axes in {key: axes for key, _, axes in self._own_terms(problem, place)}.items():
+            if isinstance(key, SumKey) and key.local == (self._key,):
+                order = [axis.of for axis in axes if axis.of in plates]
+                others = [i for i, axis in enumerate(axes) if axis.of not in plates]
+                own = spread.transpose([plates.index(plate) for plate in order])
+                place.arrays[key] = place.arrays[key] * np.expand_dims(own, others)
         if said.learnt is not None and rate is not None and not problem.bound.is_local(rate):
             order = _rest_first(rate, along)
             found = said.learnt.rates(scales).reshape([sizes[plate] for plate in order])
@@ -107,12 +115,13 @@ class Scaled:
         """Whether a pass over the rows starts from their factors, and not from those of the globals alone."""
         return problem.bound.is_local(self.variable) and problem.rows.keeps_locals
 
-    def _own_terms(self, problem: Problem, place: Turned) -> Iterator[tuple[Any, Array]]:
-        """Yield what holds them in the terms of their own density, and what it is multiplied by."""
+    def _own_terms(self, problem: Problem, place: Turned) -> Iterator[tuple[Any, Array, tuple[Axis, ...]]]:
+        """Yield what holds them in the terms of their own density, what it is multiplied by, and the axes of both."""
         for term in problem.compiled.terms:
             for position, key in enumerate(term.contraction.keys if term.owner is self.variable else ()):
                 if key == self._key or (isinstance(key, SumKey) and self._key in key.local):
-                    yield key, np.asarray(term.derivative(position)(place.arrays))
+                    axes = term.contraction.factors[position].axes
+                    yield key, np.asarray(term.derivative(position)(place.arrays)), axes
 
     def _learnt(
         self, state: AscentState, place: Turned, along: Sequence[Plate], numbers: Array | None
@@ -130,7 +139,7 @@ class Scaled:
             sizes = {**sizes, data_plate: len(weights)}
             weight = _onto(weights, [data_plate], rest, sizes).reshape(-1, 1)
         else:
-            ((key, _),) = self._own_terms(problem, place)
+            ((key, _, _),) = self._own_terms(problem, place)
             numbers = place.arrays[key]
             if problem.bound.is_local(self.variable):
                 shapes = shapes * state.rows.total_weight
