@@ -191,7 +191,7 @@ def test_use_of_sites_has_the_moments_of_the_exact_posterior() -> None:
 
 
 def test_draws_beside_a_chance_that_is_below_the_least_number_are_in_doubt() -> None:
-    """A prior with most of its mass there: draws of a single proposal could not be weighed, one had all of the weight."""
+    """A prior with most of its mass there: of the draws of a single proposal one had all of the weight."""
     site, visit, question = cv.Plate("site"), cv.Plate("visit", 4), cv.Plate("question", 1)
     w = cv.MultivariateNormal("w", np.zeros(2), 0.1 * np.eye(2), plates=question)
     link = cv.stick_breaking(cv.dot(cv.Data("X", plates=site), w), along=question)
