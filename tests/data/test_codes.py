@@ -41,7 +41,7 @@ def test_they_are_refused_as_numbers_and_the_query_of_the_message_reads_them(pat
     np.testing.assert_array_equal(found, [[7, 1234, 0.5], [7, 90210, 0], [7, 2139, -0.5]])
 
 
-@pytest.mark.parametrize("text", ["0", "0.5", "00.5", "-07", "+07", "0e3", "70", "1e05", " 0 "])
+@pytest.mark.parametrize("text", ["0", "0.5", "00.5", "-07", "+07", "0e3", "70", "1e05", " 0 ", "07", "00"])
 def test_numbers_with_a_point_a_sign_or_one_zero_are_no_codes(tmp_path, text):
     path = tmp_path / "t.csv"
     path.write_text(f"a,b\n{text},1\n2,3\n")
@@ -49,7 +49,7 @@ def test_numbers_with_a_point_a_sign_or_one_zero_are_no_codes(tmp_path, text):
     assert read_table(path).values[0, 0] == float(text)
 
 
-@pytest.mark.parametrize("text", ["007", "00", " 07", "07 "])
+@pytest.mark.parametrize("text", ["007", "000", " 012", "012 "])
 def test_what_a_code_is(tmp_path, text):
     path = tmp_path / "t.csv"
     path.write_text(f"a,b\n{text},1\n2,3\n")

@@ -153,22 +153,3 @@ def test_quantiles_have_the_probability_below_them(location: float, probability:
     x = float(x[0] if probability < 0.5 else x[1])
     above = np.log(erfcx((x - location) / 2**0.5) / erfcx(-location / 2**0.5)) + location * x - 0.5 * x**2
     assert above == pytest.approx(np.log1p(-probability), rel=1e-8)
-
-
-def test_predictions_average_over_numbers_that_are_not_negative():
-    """Slopes and covariates that are not negative were refused: no closed form, as for what has no moments."""
-    rng = np.random.default_rng(3)
-    obs = cv.Plate("obs")
-    dose = cv.HalfNormal("dose", 1.0, plates=obs)
-    at = cv.Normal("level", 0, 0.1) + cv.HalfNormal("slope", 0.1) * dose
-    own = np.abs(rng.normal(size=60))
-    y = 1 + 2 * own + rng.normal(0, 0.5, 60)
-    posterior = cv.Model(cv.Normal("y", at, 4.0, plates=obs)).fit(
-        {"y": y, "dose": np.where(np.arange(60) < 5, np.nan, own)}, uncertainty="mean_field"
-    )
-    told = posterior.predict({"dose": [0.5, np.nan]})["y"]
-    drawn, n = posterior.sample(200_000, seed=0), 200_000
-    for row, value in enumerate((0.5, np.abs(rng.normal(size=n)))):
-        mean = drawn["level"] + drawn["slope"] * value
-        assert told.mean[row] == pytest.approx(mean.mean(), abs=0.01)
-        assert told.standard_deviation[row] == pytest.approx(np.sqrt(mean.var() + 0.25), rel=0.01)

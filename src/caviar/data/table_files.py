@@ -34,7 +34,8 @@ from .csv_dialect import (
 from .raw_file import Workspace
 
 _PARQUET_SUFFIXES = (".parquet", ".pq")
-_CODE = "0[0-9]+"
+_CODE = "0[0-9][0-9]+"
+"""Two digits, as 07, are those of hours, days and months, too."""
 
 
 def identifier(name: str) -> str:
@@ -66,11 +67,11 @@ def as_number(name: str, kind: str, type_name: str = "DOUBLE") -> str:
 
 
 def is_code(text: str) -> bool:
-    """Whether a text has only digits, the first of several being 0, as codes have: a number would lose that.
+    """Whether a text has only digits, three or more and 0 first, as codes have: a number would lose that.
 
     Examples
     --------
-    >>> [is_code(text) for text in ("007", "00", "0", "70", "0.7", "-07")]
+    >>> [is_code(text) for text in ("007", "000", "07", "0", "0.7", "-07")]
     [True, True, False, False, False, False]
     """
     return re.fullmatch(_CODE, text.strip()) is not None

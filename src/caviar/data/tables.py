@@ -98,8 +98,8 @@ def read_columns(
 ) -> Any:
     """Return a table with all its columns, including texts, as an Arrow table.
 
-    A column of a CSV file holds numbers if all its entries are numbers, none of them written with zeros in front: codes
-    such as ``007`` or the postal code ``01234`` are texts.
+    A column of a CSV file holds numbers if all its entries are numbers, none of them a code of three digits or more
+    with zeros in front: ``007`` and the postal code ``01234`` are texts, the hour ``07`` is a number.
 
     Parameters
     ----------

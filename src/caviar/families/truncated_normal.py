@@ -173,9 +173,6 @@ class TruncatedNormal(ExponentialFamily):
         ratio = np.where(location < 0, first * (second - first), 1.0 - hazard(location) * first)
         return ratio / self.precision
 
-    def location_moments(self) -> tuple[Array, Array]:
-        return self.mean, self.variance
-
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at x, which broadcasts with the batch; minus infinity below zero."""
         x, location = as_value(value) * np.sqrt(self.precision), self._standardised

@@ -6,3 +6,16 @@ from .packing import pack, unpack
 from .saved import write_saved
 from .statement import document_of_statement, leaves_of_statement
 from .upgrade import upgraded
+
+__all__ = [
+    "document_of_statement",
+    "leaves_of_statement",
+    "pack",
+    "read",
+    "read_checkpoint",
+    "unpack",
+    "upgraded",
+    "write",
+    "write_checkpoint",
+    "write_saved",
+]

@@ -107,8 +107,10 @@ class ByDensities:
         return (len(_GRID) + _FEW_STEPS * len(_THREE)) * (of_leaves + self.n_rows)
 
     def n_draws_of_little_cost(self, most: float) -> int:
-        """Return how many draws cost very little, beside as many pilot draws; 0 where those tell too little."""
-        n = int(min(most, _OF_ALL_DRAWS / (2.0 * self.size)))
+        """Return how many draws cost very little, beside the pilot draws; 0 where those tell too little."""
+        # of labels there are more pilot draws, whose densities are functions of a link, too
+        share = 16.0 if self.labels else 2.0
+        n = int(min(most, _OF_ALL_DRAWS / (share * self.size)))
         return n if n >= _FEWEST_DRAWS else 0
 
     def __call__(self, values: Mapping[str, Any]) -> Array:

@@ -172,22 +172,55 @@ def importance_sample(
     is_mixed
         Whether further rounds make the proposal a mixture, if there are few coordinates.
     """
+    first, is_mixed = Student(center, covariance, _DF), is_mixed and len(center) <= _MOST_MIXED
     target = _Target(coordinates, log_joint, relabelling)
-    proposal: Student | Mixed = Student(center, covariance, _DF)
-    vectors, weights = np.zeros((0, len(center))), np.zeros(0)
-    for _ in range(_ROUNDS):
-        vectors, weights = target.pilots(proposal, max(n_draws // 2, 100), rng)
-        proposal = proposal.moved(vectors, weights)
-    if is_mixed and len(center) <= _MOST_MIXED and isinstance(proposal, Student):
-        proposal = Mixed.about(proposal, vectors, weights, rng)
-        for _ in range(_ROUNDS_OF_MIXTURE):
-            proposal = proposal.moved(*target.pilots(proposal, max(n_draws // 4, 100), rng))
+    try:
+        proposal = _proposal(target, first, n_draws, rng, is_mixed=is_mixed)
+    except _NoNumbersError:
+        relabelling = Relabelling(())
+        target = _Target(coordinates, log_joint, relabelling)
+        proposal = _proposal(target, first, n_draws, rng, is_mixed=False)
     draws, log_weights = target.weighed(proposal, proposal.sample(n_draws, rng))
     tail = tail_of(log_weights)
     evidence, error = log_mean_of(log_weights, tail)
     effective = float(np.exp(-np.logaddexp.reduce(2 * tail.log_weights)))
     figures = tail.log_weights, tail.k, tail.error, effective, evidence, error
     return ImportanceSample(draws, *figures, relabelling.n_orders)
+
+
+class _NoNumbersError(Exception):
+    """Draws are beyond the numbers that there are, as rates below the least one: they have no order, and no weights."""
+
+
+def _proposal(
+    target: _Target, first: Student, n_draws: int, rng: np.random.Generator, *, is_mixed: bool
+) -> Student | Mixed:
+    """Return a proposal that pilot draws have moved.
+
+    Raises
+    ------
+    _NoNumbersError
+        If draws that were put in order, or those of a mixture, are not finite.
+    """
+    proposal, found = first, (np.zeros((0, len(first.location))), np.zeros(0))
+    for _ in range(_ROUNDS):
+        found = target.pilots(proposal, max(n_draws // 2, 100), rng)
+        if is_mixed or target.relabelling.nearest:
+            _refuse_no_numbers(*found)
+        proposal = proposal.moved(*found)
+    if not is_mixed:
+        return proposal
+    mixed = Mixed.about(proposal, *found, rng)
+    for _ in range(_ROUNDS_OF_MIXTURE):
+        found = target.pilots(mixed, max(n_draws // 4, 100), rng)
+        _refuse_no_numbers(*found)
+        mixed = mixed.moved(*found)
+    return mixed
+
+
+def _refuse_no_numbers(vectors: Array, weights: Array) -> None:
+    if not (np.isfinite(vectors).all() and np.isfinite(weights).all()):
+        raise _NoNumbersError
 
 
 @dataclass(frozen=True, eq=False)

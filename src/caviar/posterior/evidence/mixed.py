@@ -83,6 +83,8 @@ class Mixed:
         each = self._each(vectors)
         belongs = np.exp(each - np.logaddexp.reduce(each)) * weights
         numbers = belongs.sum(axis=1)
+        if not numbers[1:].sum() > _NOTHING:
+            return self
         parts = [
             own.moved(vectors, mine / number) if number > _NOTHING else own
             for own, mine, number in zip(self.parts[1:], belongs[1:], numbers[1:], strict=True)

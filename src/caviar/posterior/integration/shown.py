@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from ..._typing import Array
+from ...families import Dirichlet
 from ...families._marginals import Ends, Marginals, with_places
 from ..uncertainty.known import Corrected, Widths
 from ..weighted import Weighted
@@ -251,7 +252,8 @@ class Drawn(_WithQuantiles):
             within = _entries(parts, [own.sd for own in parts])
             known = within == 0
             shifts[name][known], sds[name][known], shapes[name][known] = 0.0, 0.0, 0.0
-            if not keeps_left:
+            if not keeps_left or isinstance(factors[name], Dirichlet):
+                # weights of which some are drawn and others are not have another sum than one
                 continue
             left = np.abs(shown.sds[name] - within) <= _LEFT * within
             mean, shape = _figures(shown, name, factors[name])
