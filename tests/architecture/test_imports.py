@@ -56,7 +56,6 @@ def test_the_root_of_the_package_holds_its_public_face_and_what_all_share():
         "__main__.py",
         "_errors.py",
         "_extras.py",
-        "_public.py",
         "_tables.py",
         "_typing.py",
         "_version.py",

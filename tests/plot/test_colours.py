@@ -82,7 +82,7 @@ def test_the_style_sheet_has_the_same_colours():
     from matplotlib import rc_context, rcParams
     from matplotlib.colors import to_rgb
 
-    from caviar.plot.axes import STYLE
+    from caviar.plot._axes import STYLE
 
     with rc_context(fname=STYLE):
         cycle = rcParams["axes.prop_cycle"].by_key()["color"]

@@ -9,34 +9,52 @@ can be read with any colour vision, and in grey.
 from __future__ import annotations
 
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 from .._extras import install_command
 
 if TYPE_CHECKING:
-    from ._calibration import calibration as calibration
-    from ._comparison import comparison as comparison
-    from ._dendrogram import dendrogram as dendrogram
-    from ._density import density as density
-    from ._elbo_trace import elbo_trace as elbo_trace
-    from ._forest import forest as forest
-    from ._group_effects import group_effects as group_effects
-    from ._loadings import loadings as loadings
-    from ._pairs import pairs as pairs
-    from ._partial_effects import partial_effects as partial_effects
-    from ._predictive_check import predictive_check as predictive_check
-    from ._prior_posterior import prior_posterior as prior_posterior
-    from ._regression import regression as regression
-    from ._residuals import residuals as residuals
-    from ._responsibilities import responsibilities as responsibilities
-    from ._sensitivity import sensitivity as sensitivity
-    from ._state_sequence import state_sequence as state_sequence
-    from ._topic_words import topic_words as topic_words
-    from ._weights import weights as weights
+    from ._calibration import calibration
+    from ._comparison import comparison
+    from ._dendrogram import dendrogram
+    from ._density import density
+    from ._elbo_trace import elbo_trace
+    from ._forest import forest
+    from ._group_effects import group_effects
+    from ._loadings import loadings
+    from ._pairs import pairs
+    from ._partial_effects import partial_effects
+    from ._predictive_check import predictive_check
+    from ._prior_posterior import prior_posterior
+    from ._regression import regression
+    from ._residuals import residuals
+    from ._responsibilities import responsibilities
+    from ._sensitivity import sensitivity
+    from ._state_sequence import state_sequence
+    from ._topic_words import topic_words
+    from ._weights import weights
 
-__all__ = sorted(own.name[1:] for own in iter_modules(__path__) if own.name.startswith("_"))  # pyright: ignore[reportUnsupportedDunderAll]
-"""A module ``_name`` has the function ``name``; what these share is in modules without the underscore."""
+__all__ = [
+    "calibration",
+    "comparison",
+    "dendrogram",
+    "density",
+    "elbo_trace",
+    "forest",
+    "group_effects",
+    "loadings",
+    "pairs",
+    "partial_effects",
+    "predictive_check",
+    "prior_posterior",
+    "regression",
+    "residuals",
+    "responsibilities",
+    "sensitivity",
+    "state_sequence",
+    "topic_words",
+    "weights",
+]
 
 
 def __getattr__(name: str) -> object:

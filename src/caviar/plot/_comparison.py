@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from .._errors import ParameterError
 from ..posterior.evidence.comparison import Comparison
-from .axes import in_style, muted, new_axes, paper, stroke
+from ._axes import in_style, muted, new_axes, paper, stroke
 from .colours import colours_of
 
 

@@ -14,15 +14,15 @@ from .._typing import AnyArray
 from ..families._marginals import variable_and_part
 from ..numerics.arguments import require_share
 from ..posterior.figures import Figures
-from .axes import LINES, in_style, muted, new_axes, new_grid, paper, stroke
-from .colours import colours_of
-from .posterior_figures import (
+from ._axes import LINES, in_style, muted, new_axes, new_grid, paper, stroke
+from ._posterior_figures import (
     as_stated,
     figures_for,
     figures_of_one,
     places_of,
     posterior_of,
 )
+from .colours import colours_of
 
 _SIMILAR = 10.0
 """Times that the entries of a vector may differ in size on one scale."""

@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from .._errors import ParameterError
 from .._typing import AnyArray
 from ..numerics.arguments import require_share
-from .axes import ACROSS, headline, in_style, muted, new_panels, shade, slant, stroke
+from ._axes import ACROSS, headline, in_style, muted, new_panels, shade, slant, stroke
+from ._covariates import Column, covariates_of
+from ._curves import Curve, Draws
 from .colours import colours_of
-from .covariates import Column, covariates_of
-from .curves import Curve, Draws
 
 _MOST = 16
 _MOST_TICKS = 300

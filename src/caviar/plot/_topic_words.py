@@ -13,9 +13,9 @@ from .._errors import ParameterError
 from .._typing import AnyArray
 from ..numerics.arguments import require_share
 from ..posterior.figures import Figures
-from .axes import ACROSS, headline, in_style, new_panels, shade, stroke
+from ._axes import ACROSS, headline, in_style, new_panels, shade, stroke
+from ._posterior_figures import posterior_of, table_of
 from .colours import colours_of
-from .posterior_figures import posterior_of, table_of
 
 _MOST_TOPICS = 12
 

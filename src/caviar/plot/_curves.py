@@ -14,7 +14,7 @@ from ..names import Placed
 from ..numerics.arguments import central_ends
 from ..posterior.posterior import Posterior
 from ..posterior.simulation import check_count, one_by_one
-from .covariates import Covariates
+from ._covariates import Covariates
 
 
 @dataclass(frozen=True, eq=False)

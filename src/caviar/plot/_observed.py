@@ -16,7 +16,7 @@ from ..posterior.new_rows import rows_first
 from ..posterior.posterior import Posterior
 from ..posterior.prediction.prediction import Prediction
 from ..posterior.prediction.residuals import from_the_rest
-from .posterior_figures import placed, posterior_of
+from ._posterior_figures import placed, posterior_of
 
 _FEW = 0.05
 """Share of rows that the fit may have seen among rows that are called new."""

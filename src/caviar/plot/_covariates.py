@@ -15,8 +15,8 @@ from ..estimators.mixed_models.columns import Rows
 from ..estimators.mixed_models.mixed_model import MixedModel
 from ..language import Data
 from ..posterior.posterior import Posterior
-from .observed import observed_name
-from .posterior_figures import placed, posterior_of
+from ._observed import observed_name
+from ._posterior_figures import placed, posterior_of
 
 _GRID = 61
 
