@@ -203,7 +203,7 @@ class TellsEvidence(Responds):
         ImportanceSample
             ``.mean(name)``, ``.sd(name)``, ``.interval(name, level)``, ``.pareto_k``, ``.log_evidence`` with its error,
             ``.draws`` and ``.weights``. Repetitions with nothing observed below them are drawn from their factor.
-            Components that the model does not distinguish are in the order nearest to the fit, up to five.
+            Components that the model does not distinguish are in the order nearest to the fit, up to three.
 
         Raises
         ------
