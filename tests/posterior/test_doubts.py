@@ -387,11 +387,15 @@ def test_few_draws_are_weighed_one_after_another_for_figures_shown_by_default(ca
         assert len(made) > 300
 
 
-def test_shown_weights_sum_to_one_beside_empty_components():
-    x = np.random.default_rng(11).choice([-2.0, 2.0], 8) + np.random.default_rng(12).normal(size=8)
-    obs, component = cv.Plate("obs"), cv.Plate("component", 6)
-    z = cv.Categorical("z", cv.Dirichlet("w", np.ones(6)), plates=obs)
+@pytest.mark.parametrize(("seed", "are_sticks"), [(11, False), (1, True)])
+def test_shown_weights_sum_to_one_beside_empty_components(seed: int, are_sticks: bool) -> None:
+    rng, n_components = np.random.default_rng(seed), 5 if are_sticks else 6
+    x = rng.choice([-2.0, 2.0], 8) + rng.normal(size=8)
+    obs, component = cv.Plate("obs"), cv.Plate("component", n_components)
+    w = cv.StickBreaking("w", 1.0, truncation=5) if are_sticks else cv.Dirichlet("w", np.ones(6))
+    z = cv.Categorical("z", w, plates=obs)
     location, precision = cv.Normal("m", 0, 0.1, plates=component), cv.Gamma("t", 2, 2, plates=component)
-    posterior = cv.Model(cv.Normal("x", location[z], precision[z], plates=obs)).fit({"x": x}, seed=0)
+    model = cv.Model(cv.Normal("x", location[z], precision[z], plates=obs))
+    posterior = model.fit({"x": x}, seed=0, n_restarts=2)
     assert posterior.uncertainty == "importance_sampling"
     assert posterior.mean("w").sum() == pytest.approx(1.0, abs=1e-9)

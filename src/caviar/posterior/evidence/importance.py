@@ -175,12 +175,11 @@ def importance_sample(
     first, is_mixed = Student(center, covariance, _DF), is_mixed and len(center) <= _MOST_MIXED
     target = _Target(coordinates, log_joint, relabelling)
     try:
-        proposal = _proposal(target, first, n_draws, rng, is_mixed=is_mixed)
+        draws, log_weights = _drawn(target, first, n_draws, rng, is_mixed=is_mixed)
     except _NoNumbersError:
         relabelling = Relabelling(())
         target = _Target(coordinates, log_joint, relabelling)
-        proposal = _proposal(target, first, n_draws, rng, is_mixed=False)
-    draws, log_weights = target.weighed(proposal, proposal.sample(n_draws, rng))
+        draws, log_weights = _drawn(target, first, n_draws, rng, is_mixed=False)
     tail = tail_of(log_weights)
     evidence, error = log_mean_of(log_weights, tail)
     effective = float(np.exp(-np.logaddexp.reduce(2 * tail.log_weights)))
@@ -190,6 +189,23 @@ def importance_sample(
 
 class _NoNumbersError(Exception):
     """Draws are beyond the numbers that there are, as rates below the least one: they have no order, and no weights."""
+
+
+def _drawn(
+    target: _Target, first: Student, n_draws: int, rng: np.random.Generator, *, is_mixed: bool
+) -> tuple[dict[str, Any], Array]:
+    """Return draws of all globals and their log weights, (n,), from a proposal that pilot draws have moved.
+
+    Raises
+    ------
+    _NoNumbersError
+        If draws that were put in order, or those of a mixture, are not finite.
+    """
+    proposal = _proposal(target, first, n_draws, rng, is_mixed=is_mixed)
+    draws, log_weights = target.weighed(proposal, proposal.sample(n_draws, rng))
+    if (is_mixed or target.relabelling.nearest) and np.isnan(log_weights).any():
+        raise _NoNumbersError
+    return draws, log_weights
 
 
 def _proposal(

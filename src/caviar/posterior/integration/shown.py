@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from ..._typing import Array
-from ...families import Dirichlet
+from ...families import Dirichlet, StickBreaking
 from ...families._marginals import Ends, Marginals, with_places
 from ..uncertainty.known import Corrected, Widths
 from ..weighted import Weighted
@@ -252,7 +252,7 @@ class Drawn(_WithQuantiles):
             within = _entries(parts, [own.sd for own in parts])
             known = within == 0
             shifts[name][known], sds[name][known], shapes[name][known] = 0.0, 0.0, 0.0
-            if not keeps_left or isinstance(factors[name], Dirichlet):
+            if not keeps_left or isinstance(factors[name], Dirichlet | StickBreaking):
                 # weights of which some are drawn and others are not have another sum than one
                 continue
             left = np.abs(shown.sds[name] - within) <= _LEFT * within
