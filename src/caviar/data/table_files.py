@@ -61,8 +61,9 @@ def as_number(name: str, kind: str, type_name: str = "DOUBLE") -> str:
     given = identifier(name)
     if kind != "varchar":
         return f"TRY_CAST({given} AS {type_name})"
-    # few texts begin with 0, and only these are compared with the pattern
-    is_code = f"starts_with(ltrim({given}), '0') AND regexp_full_match(trim({given}), '{_CODE}')"
+    # few texts begin with 0 or a blank and have no point, and only these are compared with the pattern
+    may_be = f"{given} < '1' AND NOT contains({given}, '.')"
+    is_code = f"{may_be} AND regexp_full_match(trim({given}), '{_CODE}')"
     return f"TRY_CAST(CASE WHEN {is_code} THEN '?' ELSE replace({given}, '_', '?') END AS {type_name})"
 
 
