@@ -15,8 +15,8 @@ import caviar as cv
 from caviar import families
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families import ExponentialFamily
-from caviar.families._base import as_value, draw_shape
-from caviar.families._parameters import read_parameters
+from caviar.families.base.family import as_value, draw_shape
+from caviar.families.base.parameters import read_parameters
 from caviar.language import DISTRIBUTIONS, Variable
 from caviar.language.expected_slots import ExpectedSlots
 from caviar.language.roles import PROBABILITY

@@ -74,7 +74,7 @@ HOOKS = {
     "execution/dask.py": (3, "an object of another library; only some sources of rows can be sent in parts"),
     "execution/on_worker.py": (2, "only some sources of rows are columns in memory"),
     "execution/threads.py": (1, "not on every operating system"),
-    "families/_base.py": (1, _OTHERS),
+    "families/base/family.py": (1, _OTHERS),
     "fitting/loading.py": (1, "what a file holds"),
     "language/normal_gammas.py": (2, "constants and variables name their event axes in two ways"),
     "lazy/graph_rows.py": (2, "only some sources of rows are made of arrays, or can be parted"),

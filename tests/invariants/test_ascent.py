@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from thinning import amount
 
 from caviar import families
-from caviar.families._shared import SharedFactor
+from caviar.families.shared.shared_factor import SharedFactor
 from caviar.testing import numerical_gradient
 from invariants.registry import CASES
 

@@ -57,7 +57,7 @@ def test_standard_deviations_of_linear_response_are_those_of_repetitions():
 
 def test_messages_that_underflow_count_the_weights_too():
     """Rows a hundred standard deviations apart take the smoother to logarithms."""
-    from caviar.families.markov_chain import smooth
+    from caviar.families.chains.markov_chain import smooth
 
     logits = np.array([[0.0, -800.0], [-900.0, 0.0], [0.0, -800.0], [0.0, -1.0]])
     starts = np.array([1, 0, 0, 1])

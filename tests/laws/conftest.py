@@ -25,9 +25,9 @@ from caviar.families import (
     TruncatedNormal,
     Wishart,
 )
-from caviar.families._scalar_functions import PLAIN, LogBeta, LogGamma, product_of
-from caviar.families.tabulated import tabulated
-from caviar.families.tabulated_sticks import tabulated_sticks
+from caviar.families.tabulated.scalar import tabulated
+from caviar.families.tabulated.scalar_functions import PLAIN, LogBeta, LogGamma, product_of
+from caviar.families.tabulated.sticks import tabulated_sticks
 
 PLANE = np.array([[2.0, 0.5], [0.5, 1.0]])
 OTHER_PLANE = np.array([[0.7, -0.2], [-0.2, 3.0]])

@@ -10,12 +10,12 @@ import pytest
 from scipy.special import logsumexp
 
 import caviar as cv
-from caviar.families import markov_chain
-from caviar.families.markov_chain import ImpossiblePathError, Smoothing, smooth
+from caviar.families.chains import markov_chain
+from caviar.families.chains.markov_chain import ImpossiblePathError, Smoothing, smooth
 
 pytest.importorskip("numba")
 
-from caviar.families.compiled_exponentials import exponentials
+from caviar.families.chains.compiled_exponentials import exponentials
 
 FIELDS = ("marginals", "first", "pairs", "log_partition", "entropy")
 

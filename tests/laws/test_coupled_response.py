@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from caviar.families import _arrow
-from caviar.families._coupled_member import Cross, Member
-from caviar.families._coupled_response import responded
-from caviar.families._gaussian_products import covariance_of_products, roots_of_products
-from caviar.families.coupled_normals import CoupledLayout
+from caviar.families.shared import arrow
+from caviar.families.shared.coupled_member import Cross, Member
+from caviar.families.shared.coupled_normals import CoupledLayout
+from caviar.families.shared.coupled_response import responded
+from caviar.families.shared.gaussian_products import covariance_of_products, roots_of_products
 
 
 def _factor(rng):
@@ -37,7 +37,7 @@ def _factor(rng):
 
 @pytest.mark.parametrize("dense", [0, 300])
 def test_the_response_is_the_difference_of_expected_statistics(dense, monkeypatch):
-    monkeypatch.setattr(_arrow, "_DENSE", dense)
+    monkeypatch.setattr(arrow, "_DENSE", dense)
     rng = np.random.default_rng(0)
     layout, natural = _factor(rng)
     factor = layout.from_natural(natural)
@@ -57,7 +57,7 @@ def test_the_response_is_the_difference_of_expected_statistics(dense, monkeypatc
 
 @pytest.mark.parametrize("dense", [0, 300])
 def test_the_response_is_the_covariance_of_the_statistics(dense, monkeypatch):
-    monkeypatch.setattr(_arrow, "_DENSE", dense)
+    monkeypatch.setattr(arrow, "_DENSE", dense)
     rng = np.random.default_rng(1)
     layout, natural = _factor(rng)
     factor = layout.from_natural(natural)
@@ -71,7 +71,7 @@ def test_the_response_is_the_covariance_of_the_statistics(dense, monkeypatch):
 
 @pytest.mark.parametrize("dense", [0, 300])
 def test_roots_of_covariances_of_statistics(dense, monkeypatch):
-    monkeypatch.setattr(_arrow, "_DENSE", dense)
+    monkeypatch.setattr(arrow, "_DENSE", dense)
     layout, natural = _factor(np.random.default_rng(2))
     factor = layout.from_natural(natural)
     covariance, crossed, own = factor.covariance_of_statistics()

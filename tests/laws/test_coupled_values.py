@@ -5,7 +5,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 
-from caviar.families.coupled_normals import CoupledLayout, CoupledNormals, Cross, Member
+from caviar.families.shared.coupled_normals import CoupledLayout, CoupledNormals, Cross, Member
 
 
 def plain():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from caviar.families import FAMILIES, Categorical, Gamma, Normal, NormalGamma, NormalWishart
-from caviar.families._base import ExponentialFamily
+from caviar.families.base.family import ExponentialFamily
 
 
 def directions(q, rng):

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from caviar.families import Wishart, _roots
-from caviar.families._base import ExponentialFamily
-from caviar.families._roots import MatrixRoots, NormalRoots
+from caviar.families import Wishart
+from caviar.families.base import roots
+from caviar.families.base.family import ExponentialFamily
+from caviar.families.base.roots import MatrixRoots, NormalRoots
 
 _STEPS = (2e-3, 1e-3)
 
@@ -136,7 +137,7 @@ def test_small_roots_of_normal_vectors_are_those_of_large_ones(monkeypatch):
     mean, coordinates, natural = rng.normal(size=(4, 3)), rng.normal(size=(36, 5)), rng.normal(size=(48, 5))
     small = NormalRoots(mean, lower)
     found = small.times(coordinates), small.transposed(natural)
-    monkeypatch.setattr(_roots, "_MOST_WRITTEN", 0)
+    monkeypatch.setattr(roots, "_MOST_WRITTEN", 0)
     large = NormalRoots(mean, lower)
     np.testing.assert_allclose(found[0], large.times(coordinates), rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(found[1], large.transposed(natural), rtol=1e-12, atol=1e-13)

@@ -9,9 +9,10 @@ from scipy.optimize import brentq
 from scipy.special import digamma, expit, gammaln, log_expit, roots_sh_jacobi
 
 from caviar._errors import ImproperError, ParameterError
-from caviar.families import Dirichlet, StickBreaking, _stick_recursion, _stick_windows
-from caviar.families._scalar_functions import LogGamma, Number
-from caviar.families.tabulated_sticks import tabulated_sticks
+from caviar.families import Dirichlet, StickBreaking
+from caviar.families.tabulated import stick_recursion, stick_windows
+from caviar.families.tabulated.scalar_functions import LogGamma, Number
+from caviar.families.tabulated.sticks import tabulated_sticks
 
 TILTED = tabulated_sticks((Number(),))
 TIED = tabulated_sticks((LogGamma(0.5, 1.0), Number()))
@@ -168,8 +169,8 @@ def test_a_tail_that_pieces_behind_it_make_long():
 
 
 def test_weights_that_cannot_be_integrated_are_refused(monkeypatch):
-    monkeypatch.setattr(_stick_recursion, "_FEWEST", 10)
-    monkeypatch.setattr(_stick_recursion, "_MOST", 10)
+    monkeypatch.setattr(stick_recursion, "_FEWEST", 10)
+    monkeypatch.setattr(stick_recursion, "_MOST", 10)
     with pytest.raises(ParameterError, match="too much for their integrals"):
         _ = TIED.from_natural(hierarchical(6, 10, 3)).mean
 
@@ -179,7 +180,7 @@ def test_the_peak_of_a_parabola_is_found_from_three_points():
     curvature = np.array([1e-4, 0.3, 2.0, 500.0])
     u = tuple(np.full(4, place) for place in (-1.0, 0.5, 1.2))
     g = tuple(7.0 - 0.5 * curvature * (own - 0.3) ** 2 for own in u)
-    center, width, fall = _stick_recursion._vertex(u, g)
+    center, width, fall = stick_recursion._vertex(u, g)
     np.testing.assert_allclose(center, 0.3, rtol=1e-9)
     np.testing.assert_allclose(width, 2.0 / np.sqrt(curvature), rtol=1e-9)
     np.testing.assert_allclose(fall, g[1] - g[0], rtol=1e-9)
@@ -187,9 +188,9 @@ def test_the_peak_of_a_parabola_is_found_from_three_points():
 
 def test_places_in_a_window_lie_between_ten_nodes():
     """In the middle two of them, but near an end of the window."""
-    window = _stick_windows.Window(-2.0, 3.0, 26, 1.0, False, False)
+    window = stick_windows.Window(-2.0, 3.0, 26, 1.0, False, False)
     log_s = np.linspace(-2.0, 3.0, 101)
-    first, t = _stick_windows._located(window, log_s)
+    first, t = stick_windows._located(window, log_s)
     nodes = window.log_nodes
     np.testing.assert_allclose(nodes[first] + 0.5 * (t + 1.0) * (nodes[first + 9] - nodes[first]), log_s)
     assert (np.abs(t) <= 1.0 + 1e-12).all()

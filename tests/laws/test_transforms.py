@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from caviar.families._transforms import (
+from caviar.families.base.transforms import (
     LogCholesky,
     LogOdds,
     LogRatios,

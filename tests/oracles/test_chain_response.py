@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from caviar.families import MarkovChain
-from caviar.families._gaussian_chain_response import Blocks, response_of_gaussian_chain
-from caviar.families._markov_response import response_of_smoothing
-from caviar.families._recursions import directions, linear_recursion
+from caviar.families.chains.gaussian_chain_response import Blocks, response_of_gaussian_chain
+from caviar.families.chains.markov_response import response_of_smoothing
+from caviar.families.chains.recursions import directions, linear_recursion
 
 
 @pytest.mark.parametrize("starts_at", [[0], [0, 4, 5], [0, 7]])

@@ -7,7 +7,7 @@ import pytest
 
 from caviar import _errors as errors
 from caviar.families import MarkovChain
-from caviar.families import markov_chain as implementation
+from caviar.families.chains import markov_chain as implementation
 from oracles.reference.hidden_markov import enumerate_paths
 
 CUTS = pytest.mark.parametrize("cut", [0.0, 1e9], ids=["cut", "uncut"])

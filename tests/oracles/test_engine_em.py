@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 import caviar as cv
-from caviar.families._base import MeanPrecision
+from caviar.families.base.family import MeanPrecision
 from oracles.reference import em
 
 CASES = [(1, 1, 2), (2, 2, 2), (3, 2, 3), (4, 3, 4)]

@@ -15,7 +15,7 @@ from scipy.special import expit, log_ndtr
 import caviar as cv
 from caviar._typing import Array
 from caviar.families import LogitMoments, ProbitMoments
-from caviar.families.logit_moments import higher_slopes, softplus_and_slopes
+from caviar.families.approximations.logit_moments import higher_slopes, softplus_and_slopes
 from caviar.testing import check_model
 
 OBS = cv.Plate("obs")

@@ -9,7 +9,7 @@ from scipy.special import erfcx
 from scipy.stats import expon, gamma, halfnorm, multivariate_normal, norm, skewnorm, truncnorm
 
 import caviar as cv
-from caviar.families._marginals import Marginals
+from caviar.families.base.marginals import Marginals
 from caviar.testing import check_model, elbo_estimate
 
 OBS = cv.Plate("obs")

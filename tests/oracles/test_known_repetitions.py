@@ -12,7 +12,7 @@ from thinning import amount
 
 import caviar as cv
 from caviar import families
-from caviar.families._base import MeanPrecision
+from caviar.families.base.family import MeanPrecision
 from caviar.models import (
     gaussian_mixture,
     latent_dirichlet_allocation,

@@ -8,7 +8,8 @@ from scipy.linalg import cholesky_banded, solveh_banded
 from scipy.stats import multivariate_normal
 
 import caviar as cv
-from caviar.families import LinearGaussianChain, linear_gaussian_chain
+from caviar.families import LinearGaussianChain
+from caviar.families.chains import linear_gaussian_chain
 from oracles.reference.linear_gaussian import dense, sums_over_steps
 
 

@@ -107,7 +107,7 @@ def test_the_elbo_is_the_exact_evidence(make):
 def test_what_is_eliminated_is_the_same(monkeypatch):
     """The variable with the most groups is eliminated if the factor is large."""
     model, data, exact, _ = _case(_crossed, n_a=9)
-    monkeypatch.setattr("caviar.families._arrow._DENSE", 4)
+    monkeypatch.setattr("caviar.families.shared.arrow._DENSE", 4)
     posterior = model.fit(data, tol=1e-12)
     assert posterior.elbo == pytest.approx(exact["evidence"], abs=1e-9)
 

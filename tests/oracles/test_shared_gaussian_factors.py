@@ -96,7 +96,7 @@ def _regression_and_slopes():
 @pytest.fixture(params=[0, 10_000], ids=["eliminated", "dense"])
 def _sizes_of_dense_matrices(request, monkeypatch):
     """Small matrices are dense; large ones are solved by eliminating their most repeated variable."""
-    monkeypatch.setattr("caviar.families._arrow._DENSE", request.param)
+    monkeypatch.setattr("caviar.families.shared.arrow._DENSE", request.param)
 
 
 BOTH_WAYS = pytest.mark.usefixtures("_sizes_of_dense_matrices")

@@ -15,8 +15,8 @@ from scipy.special import betaln, digamma, expit, gammaln
 
 import caviar as cv
 from caviar import families
-from caviar.families._scalar_functions import PLAIN, LogBeta, LogGamma, product_of
-from caviar.families.tabulated import support_of
+from caviar.families.tabulated.scalar import support_of
+from caviar.families.tabulated.scalar_functions import PLAIN, LogBeta, LogGamma, product_of
 from oracles.tilted import Settled
 
 ROW, GROUP = cv.Plate("row"), cv.Plate("group", 6)

@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, special, stats
 
 import caviar as cv
-from caviar.families._by_moments import BINARY, COUNTS, REALS, Counts
+from caviar.families.approximations.by_moments import BINARY, COUNTS, REALS, Counts
 from caviar.language.nodes_of_predictors import nodes, probability_at
 
 OBS = cv.Plate("obs")

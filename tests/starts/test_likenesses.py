@@ -12,7 +12,7 @@ from caviar.engine.starts.clustering.improving import Likely, shares_of
 from caviar.engine.starts.clustering.likenesses import Diagonal, Fixed, Full, nearest
 from caviar.engine.starts.clustering.orders import InSequence, Unordered
 from caviar.engine.starts.clustering.searching import Effort, improved_ends, searched
-from caviar.families.markov_chain import smooth
+from caviar.families.chains.markov_chain import smooth
 
 KAPPA, WORTH = likenesses._MEAN_WEIGHT, likenesses._VARIANCE_WEIGHT
 

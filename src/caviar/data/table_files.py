@@ -64,7 +64,9 @@ def as_number(name: str, kind: str, type_name: str = "DOUBLE") -> str:
     # few texts begin with 0 or a blank and have no point, and only these are compared with the pattern
     may_be = f"{given} < '1' AND NOT contains({given}, '.')"
     is_code = f"{may_be} AND regexp_full_match(trim({given}), '{_CODE}')"
-    return f"TRY_CAST(CASE WHEN contains({given}, '_') OR ({is_code}) THEN '?' ELSE {given} END AS {type_name})"
+    return (
+        f"TRY_CAST(CASE WHEN contains({given}, '_') OR ({is_code}) THEN '?' ELSE {given} END AS {type_name})"
+    )
 
 
 def is_code(text: str) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
-from ..families.markov_chain import Pieces
+from ..families.chains.markov_chain import Pieces
 from ..posterior.pandas_tables import Step
 from ._arguments import as_array
 

@@ -15,7 +15,7 @@ from .._errors import ParameterError
 from .._typing import AnyArray, Array
 from ..data.rows import on_host
 from ..densities.outliers import OutlierThreshold
-from ..families._marginals import variable_and_part
+from ..families.base.marginals import variable_and_part
 from ..fitting.model import Model
 from ..lazy.rows import in_memory
 from ..models import mixed_mixture

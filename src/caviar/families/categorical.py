@@ -9,9 +9,9 @@ from scipy.special import entr
 
 from caviar._errors import ParameterError
 from caviar._typing import AnyArray, Array, Statistics
-from caviar.families._base import ExponentialFamily, Seed, Size, draw_shape
-from caviar.families._marginals import Ends, Marginals
-from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.families.base.family import ExponentialFamily, Seed, Size, draw_shape
+from caviar.families.base.marginals import Ends, Marginals
+from caviar.families.base.parameters import read_parameters, refuse_improper, require
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import relative_entropy
 

@@ -10,10 +10,10 @@ from scipy.special import polygamma, xlogy
 
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
-from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
-from caviar.families._marginals import Ends, Marginals, beta_marginals, matched_beta
-from caviar.families._parameters import all_positive, read_parameters, refuse_improper, require
-from caviar.families._transforms import LogRatios, Transform
+from caviar.families.base.family import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
+from caviar.families.base.marginals import Ends, Marginals, beta_marginals, matched_beta
+from caviar.families.base.parameters import all_positive, read_parameters, refuse_improper, require
+from caviar.families.base.transforms import LogRatios, Transform
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import (
     bregman_remainder,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from caviar._errors import ModelError
 from caviar._typing import AnyArray, Array, Statistics
-from caviar.families._base import Seed, Size, draw_shape
+from caviar.families.base.family import Seed, Size, draw_shape
 
 
 @dataclass(frozen=True)

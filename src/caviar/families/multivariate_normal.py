@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from caviar._typing import Array, Statistics
-from caviar.families._base import LOG_TWO_PI, ExponentialFamily, Seed, Size, as_value, draw_shape
-from caviar.families._factored import Factored
-from caviar.families._marginals import Ends, Marginals, normal_marginals
-from caviar.families._parameters import all_finite, precision_of_vector, read_parameters, refuse_improper
-from caviar.families._roots import NormalRoots
-from caviar.families._transforms import Transform, Unconstrained
+from caviar.families.base.factored import Factored
+from caviar.families.base.family import LOG_TWO_PI, ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families.base.marginals import Ends, Marginals, normal_marginals
+from caviar.families.base.parameters import all_finite, precision_of_vector, read_parameters, refuse_improper
+from caviar.families.base.roots import NormalRoots
+from caviar.families.base.transforms import Transform, Unconstrained
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import ratio_excess
 from caviar.numerics.linalg import (

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from caviar._typing import Array, Statistics
-from caviar.families._base import LOG_TWO_PI, MeanPrecision, Seed, Size, as_value, draw_shape, safe_log
-from caviar.families._factored import Factored
-from caviar.families._joint import Joint, scaled
-from caviar.families._marginals import Ends, Marginals, student_marginals
-from caviar.families._parameters import precision_of_vector, refuse_improper
-from caviar.families._transforms import LogScale, Transform, Unconstrained
+from caviar.families.base.factored import Factored
+from caviar.families.base.family import LOG_TWO_PI, MeanPrecision, Seed, Size, as_value, draw_shape, safe_log
+from caviar.families.base.joint import Joint, scaled
+from caviar.families.base.marginals import Ends, Marginals, student_marginals
+from caviar.families.base.parameters import precision_of_vector, refuse_improper
+from caviar.families.base.transforms import LogScale, Transform, Unconstrained
 from caviar.families.gamma import Gamma
 from caviar.families.normal_gamma import gamma_peak
 from caviar.numerics.cached import cached_property

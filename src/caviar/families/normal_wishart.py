@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike
 
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
-from caviar.families._base import LOG_TWO_PI, MeanPrecision, Seed, Size, as_value, draw_shape
-from caviar.families._joint import Joint, SeveralLocations, scaled
-from caviar.families._marginals import Ends, Marginals, student_marginals
-from caviar.families._transforms import LogCholesky, Transform, Unconstrained
+from caviar.families.base.family import LOG_TWO_PI, MeanPrecision, Seed, Size, as_value, draw_shape
+from caviar.families.base.joint import Joint, SeveralLocations, scaled
+from caviar.families.base.marginals import Ends, Marginals, student_marginals
+from caviar.families.base.transforms import LogCholesky, Transform, Unconstrained
 from caviar.families.wishart import Wishart
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import ratio_excess

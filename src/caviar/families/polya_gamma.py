@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from caviar._typing import Array, Statistics
-from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
-from caviar.families._bregman import NEAR, near_divergence
-from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.families.base.bregman import NEAR, near_divergence
+from caviar.families.base.family import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families.base.parameters import read_parameters, refuse_improper, require
 from caviar.numerics.cached import cached_property
 from caviar.numerics.polya_gamma import draw_polya_gamma, small_divergence, tanh_excess
 

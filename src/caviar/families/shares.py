@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln, logsumexp, xlogy
 
 from caviar._typing import AnyArray, Array, Statistics
-from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
-from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.families.base.family import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families.base.parameters import read_parameters, refuse_improper, require
 from caviar.numerics.cached import cached_property
 
 

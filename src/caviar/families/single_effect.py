@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
 from caviar._typing import AnyArray, Array, Statistics
-from caviar.families._base import LOG_TWO_PI, Seed, Size, as_value, draw_shape
-from caviar.families._parameters import refuse_improper, require
-from caviar.families._sparse_vectors import SparseVector, slab_divergence, slab_entropy
+from caviar.families.base.family import LOG_TWO_PI, Seed, Size, as_value, draw_shape
+from caviar.families.base.parameters import refuse_improper, require
+from caviar.families.base.sparse_vectors import SparseVector, slab_divergence, slab_entropy
 from caviar.numerics.cached import cached_property
 
 _LEAST = float(np.finfo(np.float64).smallest_subnormal)

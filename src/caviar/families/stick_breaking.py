@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike
 
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
-from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
-from caviar.families._marginals import Ends, Marginals, matched_beta
-from caviar.families._parameters import read_parameters, refuse_improper, require
-from caviar.families._transforms import LogRatios, Transform
+from caviar.families.base.family import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
+from caviar.families.base.marginals import Ends, Marginals, matched_beta
+from caviar.families.base.parameters import read_parameters, refuse_improper, require
+from caviar.families.base.transforms import LogRatios, Transform
 from caviar.families.dirichlet import Dirichlet, dirichlet_draws
 from caviar.numerics.cached import cached_property
 

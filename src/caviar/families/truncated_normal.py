@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtri_exp
 
 from caviar._typing import AnyArray, Array, Statistics
-from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
-from caviar.families._bregman import NEAR, near_divergence
-from caviar.families._marginals import Ends, Marginals, matched_gamma
-from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.families.base.bregman import NEAR, near_divergence
+from caviar.families.base.family import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families.base.marginals import Ends, Marginals, matched_gamma
+from caviar.families.base.parameters import read_parameters, refuse_improper, require
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import ratio_excess
 from caviar.numerics.normal_tail import hazard, log_tail_ratio, moment_ratios

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from caviar._typing import AnyArray, Array, Statistics
-from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
-from caviar.families._normal_interval import UNBOUNDED, interval_moments
-from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.families.base.family import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families.base.normal_interval import UNBOUNDED, interval_moments
+from caviar.families.base.parameters import read_parameters, refuse_improper, require
 from caviar.families.interval_normal import IntervalNormal
 from caviar.numerics.cached import cached_property
 

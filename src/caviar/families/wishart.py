@@ -11,10 +11,10 @@ from scipy.special import digamma, gammaincinv, gammaln, polygamma
 
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import AnyArray, Array, Statistics
-from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
-from caviar.families._factored import Factored
-from caviar.families._marginals import Ends, Marginals, matched_gamma, normal_marginals, on_the_diagonal
-from caviar.families._parameters import (
+from caviar.families.base.factored import Factored
+from caviar.families.base.family import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families.base.marginals import Ends, Marginals, matched_gamma, normal_marginals, on_the_diagonal
+from caviar.families.base.parameters import (
     all_finite,
     all_positive,
     read_parameters,
@@ -22,8 +22,8 @@ from caviar.families._parameters import (
     require,
     require_positive_definite,
 )
-from caviar.families._roots import MatrixRoots
-from caviar.families._transforms import LogCholesky, Transform
+from caviar.families.base.roots import MatrixRoots
+from caviar.families.base.transforms import LogCholesky, Transform
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import (
     bregman_remainder,

@@ -12,7 +12,7 @@ from scipy.special import expit, gammaln, log_expit
 from .. import families
 from .._errors import ModelError
 from .._typing import AnyArray, Array
-from ..families._base import draw_shape
+from ..families.base.family import draw_shape
 from .algebra import Link, LinkOfProbability
 from .batches import Batch
 from .counts import CountAnswer

@@ -11,7 +11,7 @@ import numpy as np
 from .. import families
 from .._errors import ModelError, PlateError
 from .._typing import AnyArray, Array
-from ..families.chain_mixture import pairs_of_kinds
+from ..families.chains.chain_mixture import pairs_of_kinds
 from ..numerics.cached import cached_property
 from .chains import MarkovChain
 from .constants import Constant, as_known

@@ -20,7 +20,7 @@ from scipy.special import gammaln
 
 from .._errors import ConjugacyError, ModelError
 from .._typing import Array
-from ..families._scalar_functions import PLAIN, Function, LogGamma
+from ..families.tabulated.scalar_functions import PLAIN, Function, LogGamma
 from .algebra import Addend, Predictor
 from .constants import Constant
 from .nodes import Data, Indexed, placed

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._typing import AnyArray, Array
-from ..families._by_moments import COUNTS
+from ..families.approximations.by_moments import COUNTS
 from .links import Answer
 
 

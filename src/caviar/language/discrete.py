@@ -17,8 +17,8 @@ from scipy.special import gammaln, xlogy
 from .. import families
 from .._errors import ModelError
 from .._typing import AnyArray, Array
-from ..families._base import draw_shape
-from ..families._by_moments import BINARY, COUNTS
+from ..families.approximations.by_moments import BINARY, COUNTS
+from ..families.base.family import draw_shape
 from ..numerics.gamma_function import stirling_remainder
 from .algebra import LinkOfProbability
 from .batches import Batch

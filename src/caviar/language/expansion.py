@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import ConjugacyError, ModelError, PlateError
-from ..families._scalar_functions import Function
+from ..families.tabulated.scalar_functions import Function
 from .algebra import Addend, Diagonal, Predictor, PredictorAlong, as_predictor
 from .concentrations import ConcentrationOfWeights, holds_weights
 from .constants import Constant

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from ..families._scalar_functions import Function
+from ..families.tabulated.scalar_functions import Function
 from . import roles
 from .links import Answer
 from .nodes import Node

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from .._errors import ConjugacyError, ModelError
-from ..families._scalar_functions import PLAIN, Function, LogBeta, LogGamma
-from ..families.tabulated import can_be_tabulated, support_of
+from ..families.tabulated.scalar import can_be_tabulated, support_of
+from ..families.tabulated.scalar_functions import PLAIN, Function, LogBeta, LogGamma
 from .algebra import Addend, Predictor
 from .constants import Constant
 from .nodes import Data, Indexed, Node, placed

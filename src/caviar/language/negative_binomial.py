@@ -12,7 +12,7 @@ from scipy.special import betaln, log_expit
 from .. import families
 from .._errors import ModelError
 from .._typing import AnyArray, Array
-from ..families._base import draw_shape
+from ..families.base.family import draw_shape
 from .algebra import Addend, Link, Predictor, as_predictor
 from .batches import Batch
 from .constants import Constant, as_known

@@ -11,8 +11,8 @@ from scipy.special import digamma
 from .. import families
 from .._errors import ModelError
 from .._typing import Array
-from ..families._by_moments import REALS
-from ..families._scale_mixtures import gamma_nodes, shape_of_log_variance
+from ..families.approximations.by_moments import REALS
+from ..families.approximations.scale_mixtures import gamma_nodes, shape_of_log_variance
 from ..numerics.linalg import inverse, symmetric_part
 from .algebra import Algebra, Diagonal
 from .constants import as_known

@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 from .. import families
 from .._errors import ConjugacyError, ImproperError, ModelError, ParameterError
 from .._typing import AnyArray, Array
-from ..families._normal_interval import UNBOUNDED
+from ..families.base.normal_interval import UNBOUNDED
 from .algebra import Link
 from .constants import as_known
 from .links import Hidden, linked

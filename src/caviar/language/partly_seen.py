@@ -11,8 +11,8 @@ import numpy as np
 from .. import families
 from .._errors import ConjugacyError, ModelError
 from .._typing import AnyArray, Array
-from ..families._by_moments import REALS
-from ..families._normal_interval import UNBOUNDED
+from ..families.approximations.by_moments import REALS
+from ..families.base.normal_interval import UNBOUNDED
 from .algebra import Predictor, as_predictor
 from .batches import Batch
 from .links import Answer, Hidden

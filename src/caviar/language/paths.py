@@ -11,7 +11,7 @@ import numpy as np
 from .. import families
 from .._errors import PlateError
 from .._typing import AnyArray, Array
-from ..families.linear_gaussian_chain import told_by_inputs
+from ..families.chains.linear_gaussian_chain import told_by_inputs
 from ..numerics.cached import cached_property
 from ..numerics.linalg import times_vector
 from .plates import Plate

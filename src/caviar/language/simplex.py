@@ -14,8 +14,8 @@ import numpy as np
 from .. import families
 from .._errors import ModelError, PlateError
 from .._typing import AnyArray, Array
-from ..families._scalar_functions import Function
-from ..families.tabulated_sticks import tabulated_sticks
+from ..families.tabulated.scalar_functions import Function
+from ..families.tabulated.sticks import tabulated_sticks
 from .algebra import Addend, Predictor, PredictorAlong, as_predictor
 from .constants import Constant, as_known
 from .instead_of_links import INSTEAD_IN_BETA

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._errors import ConjugacyError, ModelError, PlateError
 from .._typing import Array
-from ..families.tabulated import can_be_tabulated
+from ..families.tabulated.scalar import can_be_tabulated
 from .algebra import Diagonal, Link, LinkOfProbability, Predictor, as_predictor
 from .constants import Constant, as_known, refuse_link
 from .instead_of_links import INSTEAD_OF_ABSENT, INSTEAD_OF_CHANCES, instead_of_link

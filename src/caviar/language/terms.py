@@ -13,8 +13,8 @@ from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 from .._errors import ConjugacyError, ModelError, PlateError
-from ..families._scalar_functions import PLAIN, Function, product_of
-from ..families.tabulated import can_be_tabulated
+from ..families.tabulated.scalar import can_be_tabulated
+from ..families.tabulated.scalar_functions import PLAIN, Function, product_of
 from .nodes import Indexed, Label, Node
 from .plates import Plate
 from .slots import Slot

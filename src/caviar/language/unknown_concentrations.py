@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 from .._errors import ModelError, PlateError
-from ..families._scalar_functions import PLAIN, Function, LogGamma
-from ..families.tabulated import can_be_tabulated
+from ..families.tabulated.scalar import can_be_tabulated
+from ..families.tabulated.scalar_functions import PLAIN, Function, LogGamma
 from .algebra import Addend, Algebra, PredictorAlong, as_predictor
 from .constants import Constant
 from .nodes import Indexed, Node, placed

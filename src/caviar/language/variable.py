@@ -13,9 +13,9 @@ from .._errors import ConjugacyError, ModelError
 from .._typing import AnyArray, Array
 from .._words_of_others import in_our_words
 from ..families import ExponentialFamily
-from ..families._by_moments import ByMoments
-from ..families._scalar_functions import Function
-from ..families.tabulated import tabulated
+from ..families.approximations.by_moments import ByMoments
+from ..families.tabulated.scalar import tabulated
+from ..families.tabulated.scalar_functions import Function
 from .algebra import Algebra, Diagonal, Predictor
 from .constants import Constant
 from .expansion import expand

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from .._errors import ParameterError
 from .._typing import AnyArray
-from ..families._marginals import variable_and_part
+from ..families.base.marginals import variable_and_part
 from ..numerics.arguments import require_share
 from ..posterior.figures import Figures
 from ._axes import LINES, in_style, muted, new_axes, new_grid, paper, stroke

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._errors import DataError, ParameterError
 from .._typing import AnyArray, Array
-from ..families._by_moments import ByMoments
+from ..families.approximations.by_moments import ByMoments
 from ..lazy.rows import as_floats
 from ..posterior.new_rows import rows_first
 from ..posterior.posterior import Posterior

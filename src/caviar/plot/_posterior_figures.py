@@ -8,7 +8,7 @@ from typing import Any
 
 from .._errors import ParameterError
 from ..estimators._saveable import Saveable
-from ..families._marginals import variable_and_part
+from ..families.base.marginals import variable_and_part
 from ..language import Data
 from ..posterior.figures import Figures
 from ..posterior.figures import figures_of as figures_of_parts

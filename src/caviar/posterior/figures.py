@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import AnyArray, Array
-from ..families._marginals import Marginals
+from ..families.base.marginals import Marginals
 from ..names import place_in_words
 
 

@@ -16,7 +16,7 @@ from ..engine.ascent.problem import Problem
 from ..engine.compiled.stated_priors import stated_prior
 from ..engine.response.quantities import FLAT_DIRECTION, Response
 from ..engine.rows.row_map import RowMap
-from ..families._marginals import Ends, Marginals, normal_marginals, with_places
+from ..families.base.marginals import Ends, Marginals, normal_marginals, with_places
 from ..language import Bernoulli, Beta, Categorical, Dirichlet, Normal
 from ..lazy.rows import as_floats
 from ..names import Placed

@@ -10,8 +10,8 @@ import numpy as np
 
 from .._errors import DataError, ModelError
 from .._typing import Array
-from ..families._shared import SharedFactor
-from ..families.coupled_normals import by_variable
+from ..families.shared.coupled_normals import by_variable
+from ..families.shared.shared_factor import SharedFactor
 from ..numerics.cached import cached_property
 
 _SAME_ELBO = 1e-7

@@ -10,7 +10,7 @@ import numpy as np
 from .._errors import ModelError, ParameterError
 from .._typing import Array
 from ..engine.starts.restarts import distinct_ends, told_ends
-from ..families._marginals import Marginals, variable_and_part
+from ..families.base.marginals import Marginals, variable_and_part
 from ..numerics.arguments import central_ends, require_whole
 from .shared_factors import Factored
 from .summary import Summary, summary_of

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._tables import beside, html_of, text_table
-from ..families._marginals import Ends
+from ..families.base.marginals import Ends
 from .figures import figures_of
 from .pandas_tables import data_frame
 from .uncertainty.known import Uncertainty

@@ -11,7 +11,7 @@ import numpy as np
 from caviar._errors import ParameterError
 from caviar._typing import AnyArray, Array
 from caviar.families import ExponentialFamily, JointLabels, LabelFrequencies
-from caviar.families._shared import SharedFactor
+from caviar.families.shared.shared_factor import SharedFactor
 from caviar.posterior.evidence.log_joint import log_joints, stacked
 from caviar.posterior.simulation import one_by_one
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from caviar._errors import CaviarWarning, ModelError, ParameterError
 from caviar._typing import AnyArray, Array
-from caviar.families._transforms import Transform
+from caviar.families.base.transforms import Transform
 from caviar.numerics.arguments import require_whole
 from caviar.posterior.evidence.relabelling import Relabelling
 from caviar.posterior.evidence.summed_labels import LabelSet, LogMarginal, label_sets, n_values_of

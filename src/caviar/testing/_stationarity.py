@@ -11,8 +11,8 @@ import numpy as np
 from caviar._errors import CaviarError
 from caviar._typing import Array
 from caviar.families import Categorical, ExponentialFamily
-from caviar.families._shared import SharedFactor
-from caviar.families._sparse_vectors import SparseVector
+from caviar.families.base.sparse_vectors import SparseVector
+from caviar.families.shared.shared_factor import SharedFactor
 from caviar.testing._gradients import numerical_gradient
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import numpy as np
 
 from ..._errors import ImproperError, ModelError, PlateError
 from ...families import ExponentialFamily
-from ...families._shared import SharedFactor
-from ...families.coupled_belief import CoupledBelief
-from ...families.coupled_normals import CoupledNormals
+from ...families.shared.coupled_belief import CoupledBelief
+from ...families.shared.coupled_normals import CoupledNormals
+from ...families.shared.shared_factor import SharedFactor
 from ...language import Variable
 from ...numerics.cached import cached_property
 from ..binding.nested import outer_variables

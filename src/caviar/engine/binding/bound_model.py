@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 
 from ..._typing import AnyArray, Array
 from ...families import ExponentialFamily
-from ...families.coupled_belief import CoupledBelief
+from ...families.shared.coupled_belief import CoupledBelief
 from ...language import Axis, Data, Label, Link, Node, Plate, Variable
 from ...lazy.rows import LazyRows
 from ...numerics.cached import cached_property

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from ..._typing import AnyArray
 from ...families import ExponentialFamily
-from ...families.coupled_belief import CoupledBelief
+from ...families.shared.coupled_belief import CoupledBelief
 from .clamped.factor import Clamped
 from .missing.entries import Gaps
 

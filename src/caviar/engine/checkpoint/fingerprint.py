@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 
 from ..._errors import ParameterError
 from ...families import ExponentialFamily
-from ...families.coupled_belief import CoupledBelief
+from ...families.shared.coupled_belief import CoupledBelief
 from ...language import Axis, Constant, Node, Operand, Slot, Variable, terms_of
 from ..ascent.problem import Problem
 from ..binding.clamped.factor import Clamped, ClampedFactor, PointMass

@@ -18,8 +18,8 @@ import numpy as np
 
 from ..._typing import AnyArray
 from ...families import FAMILIES, ExponentialFamily, MeanPrecision
-from ...families._shared import SharedFactor
 from ...families.shared import SHARED
+from ...families.shared.shared_factor import SharedFactor
 from ..ascent.driver import Result
 from ..ascent.plain_states import by_name, by_variable, factors_of, in_frame_of, plain_frame
 from ..ascent.problem import Problem

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._typing import Array
-from ...families._base import Pairs
+from ...families.base.family import Pairs
 from ...language import (
     Axis,
     Constant,

@@ -17,9 +17,9 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...numerics.blas import small_product
-from ..design.keys import ColumnKey
 from .features import FeatureTable
 from .inferred import Inferred, Infers
+from .keys import ColumnKey
 from .scratch import HostMemory, Memory, Scratch
 
 _STRIP = 64

@@ -22,7 +22,7 @@ from ...language.roles import Role
 from ...numerics.cached import cached_property
 from ...numerics.records import copied, replaced
 from ..binding.missing.values import OBSERVED
-from ..design.keys import ColumnKey, FeatureKey
+from .keys import ColumnKey, FeatureKey
 from .scratch import Scratch
 
 _FEWEST_CATEGORIES = 16

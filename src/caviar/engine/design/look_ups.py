@@ -20,8 +20,8 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...numerics.sums.by_label import sums_by_label
-from ..design.keys import ColumnKey
 from .features import Feature, Source
+from .keys import ColumnKey
 from .scratch import Scratch
 
 

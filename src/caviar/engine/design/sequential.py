@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit
 
 from ..._typing import Array, Statistics
-from ...families._base import LOG_TWO_PI
+from ...families.base.family import LOG_TWO_PI
 from ...numerics.spread import spread
 from .contraction import Contraction
 from .fitted import Design, Fitted

@@ -11,7 +11,7 @@ import numpy as np
 from ... import families
 from ..._errors import ModelError, ParameterError
 from ..._typing import AnyArray, Array
-from ...families._shared import SharedFactor
+from ...families.shared.shared_factor import SharedFactor
 from ...language import Variable
 from ...lazy.rows import in_memory
 from ..ascent.driver import Settings, ascend

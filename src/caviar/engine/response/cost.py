@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...families.coupled_normals import CoupledLayout
+from ...families.shared.coupled_normals import CoupledLayout
 from ...language import Variable
 from ..ascent.problem import Problem
 from ..evaluation.given_by_passes import operations_of_a_pass, why_apart

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._errors import ImproperError
 from ..._typing import AnyArray, Array, Statistics
-from ...families._roots import MatrixRoots, Roots
+from ...families.base.roots import MatrixRoots, Roots
 from ...language import Variable
 from ..ascent.problem import Problem
 

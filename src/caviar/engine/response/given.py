@@ -23,9 +23,9 @@ import numpy as np
 
 from ..._errors import ModelError
 from ..._typing import AnyArray, Array, Statistics
-from ...families._many_arrows import ManyArrows
-from ...families._marginals import Marginals
-from ...families.coupled_normals import CoupledLayout
+from ...families.base.marginals import Marginals
+from ...families.shared.coupled_normals import CoupledLayout
+from ...families.shared.many_arrows import ManyArrows
 from ...language import Variable
 from ..ascent.problem import Factors
 from ..ascent.state import AscentState

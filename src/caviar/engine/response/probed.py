@@ -22,8 +22,8 @@ from typing import ClassVar
 import numpy as np
 
 from ..._typing import Array, Statistics
-from ...families._coupled_response import responded
-from ...families.coupled_normals import CoupledLayout, CoupledNormals
+from ...families.shared.coupled_normals import CoupledLayout, CoupledNormals
+from ...families.shared.coupled_response import responded
 from ...language import Variable
 from ..ascent.state import AscentState
 from ..evaluation.given_by_passes import Correction, GivenByPasses, Passed, has_one_mode

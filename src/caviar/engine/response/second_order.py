@@ -28,7 +28,7 @@ import numpy as np
 
 from ..._errors import ImproperError
 from ..._typing import AnyArray, Array, Statistics
-from ...families._many_normals import ManyNormals
+from ...families.shared.many_normals import ManyNormals
 from ...numerics.cached import cached_property
 from ...numerics.linalg import lower_roots
 from ...numerics.records import replaced

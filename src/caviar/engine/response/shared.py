@@ -22,8 +22,8 @@ import numpy as np
 
 from ..._errors import ModelError
 from ..._typing import AnyArray, Array, Statistics
-from ...families._coupled_response import responded
-from ...families._roots import MatrixRoots
+from ...families.base.roots import MatrixRoots
+from ...families.shared.coupled_response import responded
 from ...language import Variable
 from ..ascent.problem import Problem
 from .factors import FactorResponse

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..._errors import ImproperError
 from ..._typing import AnyArray, Array
-from ...families.markov_chain import ImpossiblePathError
+from ...families.chains.markov_chain import ImpossiblePathError
 from ...numerics.extrapolated import Extrapolation
 from ...numerics.sums.pairwise import pairwise_sum
 from ..binding.missing.entries import order_of_patterns

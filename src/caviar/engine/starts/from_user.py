@@ -13,8 +13,8 @@ import numpy as np
 
 from ... import families
 from ..._errors import ParameterError
-from ...families._base import MeanPrecision
-from ...families._parameters import all_finite
+from ...families.base.family import MeanPrecision
+from ...families.base.parameters import all_finite
 from ...language import Categorical, Label, Variable
 from ...language.products_of_unknowns import multiplied_together
 from ...language.roles import PRECISION, PRECISION_MATRIX

@@ -11,7 +11,7 @@ from scipy.special import gammaln
 
 from ..._errors import DataError, ParameterError
 from ..._typing import AnyArray, Array
-from ...families._by_moments import COUNTS
+from ...families.approximations.by_moments import COUNTS
 from ...language import Gamma, Plate, Poisson, Variable
 from ...numerics.gamma_function import log_rising_factorial
 from ...posterior.posterior import Posterior

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from ..._typing import Array
-from ...families._marginals import Marginals
+from ...families.base.marginals import Marginals
 from .design import COMMON, INTERCEPT
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._errors import ImproperError, ModelError, ParameterError
 from ..._typing import Array
-from ...families._marginals import Ends, Marginals, variable_and_part
+from ...families.base.marginals import Ends, Marginals, variable_and_part
 from ...language import Constant, Data, Variable, nodes_above
 from ...numerics.randomness import generator
 from ..simulation import check_labels, conditional, known_arrays, settle_sizes, simulate

@@ -12,7 +12,7 @@ from ..._typing import Array
 from ...engine.ascent.problem import Problem
 from ...engine.evaluation.log_joints import log_joints
 from ...engine.rows.row_map import RowMap
-from ...families.coupled_normals import by_variable
+from ...families.shared.coupled_normals import by_variable
 from ..simulation import nth_of, one_by_one
 
 

@@ -20,7 +20,7 @@ from ...engine.ascent.problem import Problem
 from ...engine.binding.nested import nested_plates
 from ...engine.evaluation.at_points import row_log_likelihoods, why_inexact, why_no_rows
 from ...engine.rows.row_map import RowMap
-from ...families._marginals import variable_and_part
+from ...families.base.marginals import variable_and_part
 from ...language import Data, Indexed, Node, Plate, Variable
 from ...lazy.rows import in_memory
 from ...names import Names

@@ -15,8 +15,8 @@ from ..._errors import ImproperError
 from ..._typing import AnyArray
 from ...engine.binding.clamped.factor import ClampedFactor, PointMass
 from ...families import FAMILIES, ExponentialFamily, MeanPrecision
-from ...families._shared import SharedFactor
 from ...families.shared import SHARED
+from ...families.shared.shared_factor import SharedFactor
 from ...language import Variable
 from .shapes import Sizes, batch_of, check_parameters, check_point
 

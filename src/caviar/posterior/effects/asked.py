@@ -11,7 +11,7 @@ import numpy as np
 from ..._errors import ModelError, ParameterError
 from ..._typing import AnyArray, Array
 from ...families import SingleEffect
-from ...families._sparse_vectors import SparseVector
+from ...families.base.sparse_vectors import SparseVector
 from ...language import Data, Indexed, Node, Predictor, Variable
 from ...numerics.arguments import require_share
 from ..shared_factors import Factored

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._errors import ModelError
 from ..._typing import AnyArray, Array
-from ...families._transforms import Transform
+from ...families.base.transforms import Transform
 
 
 @dataclass(frozen=True, eq=False)

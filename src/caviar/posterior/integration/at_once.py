@@ -24,7 +24,7 @@ from ...engine.ascent.problem import Problem
 from ...engine.evaluation.given_by_passes import Fits, GivenByRows
 from ...engine.response.given import Given
 from ...engine.starts.factors.prior import own_natural
-from ...families._transforms import SpreadsAndCorrelations
+from ...families.base.transforms import SpreadsAndCorrelations
 from ...language import Variable
 from ...numerics.randomness import generator
 from ..evidence.coordinates import Coordinates

@@ -25,7 +25,7 @@ from scipy.special import expit, logit
 from ..._errors import ModelError
 from ..._tables import html_of
 from ..._typing import Array
-from ...families._marginals import variable_and_part
+from ...families.base.marginals import variable_and_part
 from ...names import Placed
 from ..evidence.coordinates import Coordinates
 from ..prediction.prediction import Prediction

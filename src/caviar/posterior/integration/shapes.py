@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 
 from ..._typing import Array
 from ...engine.evaluation.given_by_passes import Fits
-from ...families._marginals import Ends, Marginals
+from ...families.base.marginals import Ends, Marginals
 from ..weighted import Weighted
 
 _STEP, _FURTHEST = 0.75, 9.0

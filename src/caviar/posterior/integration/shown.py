@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from ..._typing import Array
 from ...families import Dirichlet, StickBreaking
-from ...families._marginals import Ends, Marginals, with_places
+from ...families.base.marginals import Ends, Marginals, with_places
 from ..uncertainty.known import Corrected, Widths
 from ..weighted import Weighted
 from .at_once import Integral, means_of

@@ -19,7 +19,7 @@ from ...engine.binding.nested import flattened
 from ...engine.binding.values import as_values, check_known_slots, check_support
 from ...engine.local.gated import Switched
 from ...families import JointLabels, LinearGaussianChain
-from ...families._shared import SharedFactor
+from ...families.shared.shared_factor import SharedFactor
 from ...language import Constant, Data, Frequencies, Label, Node, Plate, SecondLabel, Slot, Variable
 from ..simulation import check_labels, conditional, known_arrays, settle_sizes
 from .expectations import Expectations, Joint, coupled_among, refuse

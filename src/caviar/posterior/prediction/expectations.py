@@ -18,7 +18,7 @@ from ... import families
 from ..._errors import ModelError
 from ..._typing import AnyArray, Array
 from ...engine.binding.clamped.factor import PointMass
-from ...families.coupled_normals import CoupledNormals
+from ...families.shared.coupled_normals import CoupledNormals
 from ...language import Constant, Diagonal, Indexed, Node, Part, Plate, Predictor, Slot, Variable
 from ...language.algebra import Addend, PredictorAlong, as_predictor
 from ...language.roles import RATE, SCALAR

@@ -26,7 +26,7 @@ from ... import families
 from ..._typing import AnyArray, Array
 from ...engine.ascent.problem import Problem
 from ...engine.binding.bound_model import BoundModel
-from ...families._scale_mixtures import shape_of_log_variance
+from ...families.approximations.scale_mixtures import shape_of_log_variance
 from ...language import (
     Bernoulli,
     Categorical,

@@ -14,8 +14,8 @@ from ..._tables import html_of, text_table
 from ..._typing import Array
 from ...engine.binding.clamped.factor import ClampedFactor
 from ...families import Categorical, ChainMixture, ExponentialFamily, ForecastMarkovChain, MarkovChain
-from ...families._by_moments import REALS, ByMoments
-from ...families._intervals import Intervals
+from ...families.approximations.by_moments import REALS, ByMoments
+from ...families.base.intervals import Intervals
 from ...names import Names
 from ...numerics.arguments import central_ends, require_whole
 from ...numerics.randomness import generator

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 
 from ..._typing import Array
-from ...families._marginals import Ends, Marginals, with_places
+from ...families.base.marginals import Ends, Marginals, with_places
 
 MEAN_FIELD = "Intervals are those of mean field, and may be too narrow"
 LINEAR_RESPONSE = "Standard deviations and intervals are those of linear response."

@@ -18,9 +18,9 @@ import numpy as np
 from ...._errors import ModelError
 from ...._typing import AnyArray, Array, Statistics
 from ....families import Categorical, ExponentialFamily, TiedNormalGamma, TiedNormalWishart
-from ....families._base import MeanPrecision, Seed, Size, draw_shape
-from ....families._intervals import Intervals
-from ....families._marginals import Ends, Marginals
+from ....families.base.family import MeanPrecision, Seed, Size, draw_shape
+from ....families.base.intervals import Intervals
+from ....families.base.marginals import Ends, Marginals
 from ....language import Label, Variable
 from ....numerics.cached import cached_property
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...._errors import DataError, PlateError
 from ...._typing import AnyArray, Array
-from ....families._base import MeanPrecision
+from ....families.base.family import MeanPrecision
 from ....language import Dirichlet, Label, Node, StickBreaking, Variable
 from ....language.roles import PRECISION, PRECISION_MATRIX
 from .factor import Clamped

@@ -20,8 +20,8 @@ from scipy.sparse.csgraph import connected_components
 from ...._errors import ModelError
 from ...._typing import AnyArray, Array, Statistics
 from ....families import LinearGaussianChain, MultivariateNormal, Normal
-from ....families._coupled_member import Cross, Member
-from ....families.coupled_normals import CoupledLayout
+from ....families.shared.coupled_member import Cross, Member
+from ....families.shared.coupled_normals import CoupledLayout
 from ....language import Axis, Plate, Variable, terms_of
 from ...binding.bound_model import BoundModel
 from ...binding.clamped.factor import Clamped

@@ -18,7 +18,7 @@ import numpy as np
 from ...._errors import ModelError
 from ...._typing import Array
 from ....families import Categorical
-from ....families.gated_globals import FAMILIES_OF_GATED, Gated, GatedLayout
+from ....families.shared.gated_globals import FAMILIES_OF_GATED, Gated, GatedLayout
 from ....language import Axis, Variable
 from ...binding.bound_model import BoundModel
 from ...design.contraction import Contraction

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...._typing import AnyArray, Array, Statistics
-from ....families._shared import SharedLayout
+from ....families.shared.shared_factor import SharedLayout
 from ....language import Variable
 from ...binding.bound_model import BoundModel
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from .... import families
 from ...._typing import AnyArray, Array
-from ....families._markov_response import response_of_smoothing
-from ....families.chain_mixture import pairs_of_kinds
-from ....families.markov_chain import Smoothing, smooth
+from ....families.chains.chain_mixture import pairs_of_kinds
+from ....families.chains.markov_chain import Smoothing, smooth
+from ....families.chains.markov_response import response_of_smoothing
 from ....language import Axis, MarkovChain, MarkovChainMixture
 from ...binding.bound_model import BoundModel
 from ...binding.evidence import Evidence

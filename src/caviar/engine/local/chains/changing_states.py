@@ -13,7 +13,7 @@ import numpy as np
 
 from .... import families
 from ...._typing import AnyArray, Array
-from ....families._markov_response import response_of_smoothing
+from ....families.chains.markov_response import response_of_smoothing
 from ....language import Variable
 from ...design.inferred import Inferred
 from ...design.keys import ColumnKey, StatisticKey

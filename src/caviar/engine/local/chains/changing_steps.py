@@ -23,7 +23,7 @@ import numpy as np
 
 from .... import families
 from ...._typing import AnyArray, Array
-from ....families.linear_gaussian_chain import StateMoments, told_by_inputs
+from ....families.chains.linear_gaussian_chain import StateMoments, told_by_inputs
 from ....numerics.linalg import symmetric_part, times_vector
 from ...design.inferred import Inferred
 from ...design.keys import StatisticKey

@@ -11,8 +11,8 @@ import numpy as np
 from .... import families
 from ...._errors import ImproperError
 from ...._typing import Array
-from ....families._gaussian_chain_response import Blocks, response_of_gaussian_chain
-from ....families.linear_gaussian_chain import StateMoments, at_steps, told_by_inputs
+from ....families.chains.gaussian_chain_response import Blocks, response_of_gaussian_chain
+from ....families.chains.linear_gaussian_chain import StateMoments, at_steps, told_by_inputs
 from ....language import Axis, LinearGaussianChain
 from ....numerics.linalg import outer, symmetric_part
 from ...binding.bound_model import BoundModel

@@ -9,8 +9,8 @@ import numpy as np
 
 from .... import families
 from ...._typing import Array
-from ....families._markov_response import response_of_smoothing
-from ....families.markov_chain import Smoothing, smooth
+from ....families.chains.markov_chain import Smoothing, smooth
+from ....families.chains.markov_response import response_of_smoothing
 from ....language import Axis, MarkovChain
 from ...binding.bound_model import BoundModel
 from ...binding.evidence import Evidence

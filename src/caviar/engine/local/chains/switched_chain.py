@@ -15,7 +15,7 @@ from scipy.special import entr, logsumexp
 
 from ...._typing import Array
 from ....families import ChainMixture, ExponentialFamily, ForecastMarkovChain, MarkovChain
-from ....families.markov_chain import Smoothing
+from ....families.chains.markov_chain import Smoothing
 from ....language import Axis, Variable
 from ...binding.bound_model import BoundModel
 from ...binding.evidence import Evidence

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from ....families.compiled_exponentials import FRACTION, LN2_HIGH, LN2_LOW, LOG2_E, LOWEST, TURN
+from ....families.chains.compiled_exponentials import FRACTION, LN2_HIGH, LN2_LOW, LOG2_E, LOWEST, TURN
 
 ir: Any = import_module("llvmlite.ir")
 numba: Any = import_module("numba")

@@ -25,7 +25,7 @@ from scipy.special import gammaln
 
 from ...._errors import ImproperError
 from ...._typing import AnyArray, Array
-from ....families._base import safe_log
+from ....families.base.family import safe_log
 from ....language import Axis, Dirichlet, Plate, Variable
 from ...ascent.problem import Problem, statistics_of
 from ...design.keys import ColumnKey

@@ -33,10 +33,10 @@ from scipy.special import expit
 from .... import families
 from ...._typing import AnyArray, Array, Statistics
 from ....engine.binding.clamped.factor import ClampedFactor
-from ....families._coupled_member import Member
-from ....families._known_numbers import given_known
-from ....families._shared import SharedFactor
-from ....families.coupled_normals import CoupledLayout, CoupledNormals
+from ....families.shared.coupled_member import Member
+from ....families.shared.coupled_normals import CoupledLayout, CoupledNormals
+from ....families.shared.known_numbers import given_known
+from ....families.shared.shared_factor import SharedFactor
 from ....language import Constant, Data, Gamma, Node, Normal, Variable
 from ....numerics.blas import one_blas_thread
 from ....numerics.cached import cached_property

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....families._marginals import variable_and_part
+from ....families.base.marginals import variable_and_part
 from ....language import MarkovChain
 from ....language.algebra import Diagonal
 from ....posterior import figures

@@ -15,7 +15,7 @@ from ...._errors import CaviarError
 from ...._typing import Array
 from ....estimators.mixed_models.spreads import sds_of_variances
 from ....families import Gamma, NormalGamma, NormalWishart, StickBreaking, Wishart
-from ....families._marginals import variable_and_part
+from ....families.base.marginals import variable_and_part
 from ....numerics.arguments import central_ends
 from ....posterior.diagnostics.curves import Curves, prior_curves
 from ....posterior.figures import Figures

@@ -1,0 +1,1 @@
+"""Distributions of hidden sequences: Markov chains, linear Gaussian chains, and how they respond to changes."""
