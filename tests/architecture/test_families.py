@@ -18,9 +18,9 @@ from caviar.families import ExponentialFamily
 from caviar.families.base.family import as_value, draw_shape
 from caviar.families.base.parameters import read_parameters
 from caviar.language import DISTRIBUTIONS, Variable
-from caviar.language.expected_slots import ExpectedSlots
-from caviar.language.roles import PROBABILITY
-from caviar.language.templates import template
+from caviar.language.nodes.expected_slots import ExpectedSlots
+from caviar.language.nodes.roles import PROBABILITY
+from caviar.language.nodes.templates import template
 from caviar.numerics.cached import cached_property
 
 

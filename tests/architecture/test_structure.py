@@ -33,7 +33,6 @@ FOLDERS_OF_LIKE_MODULES = {
     "engine/ascent/schedules": "a file for each schedule",
     "estimators": "a file for each estimator, and one for each part that several share",
     "families": "a file for each exponential family",
-    "language": "a file for each group of distributions, and one for each kind of expression",
     "models": "a file for each model",
     "plot": "a file for each plot",
 }
@@ -76,7 +75,10 @@ HOOKS = {
     "execution/threads.py": (1, "not on every operating system"),
     "families/base/family.py": (1, _OTHERS),
     "fitting/loading.py": (1, "what a file holds"),
-    "language/normal_gammas.py": (2, "constants and variables name their event axes in two ways"),
+    "language/distributions/normal_gammas.py": (
+        2,
+        "constants and variables name their event axes in two ways",
+    ),
     "lazy/graph_rows.py": (2, "only some sources of rows are made of arrays, or can be parted"),
     "lazy/silence.py": (2, _OTHERS),
     "numerics/blas.py": (5, _OTHERS),

@@ -9,7 +9,7 @@ from caviar.engine import assemble
 from caviar.engine.compiled.global_update import GlobalUpdate
 from caviar.engine.local import categorical as engine_locals
 from caviar.families import Gamma, Normal
-from caviar.language.templates import LOG_2PI, template
+from caviar.language.nodes.templates import LOG_2PI, template
 from caviar.testing import Check, VerificationReport, check_model, coverage, elbo_estimate, elbo_slopes
 
 ROWS = 25

@@ -27,7 +27,7 @@ from caviar.families import (
     TruncatedNormal,
     Wishart,
 )
-from caviar.language.binomial import Successes
+from caviar.language.outcomes.binomial import Successes
 
 DIGITS = 60
 GRADED = np.diag([1e12, 1.0, 1e-12])

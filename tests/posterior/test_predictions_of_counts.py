@@ -8,7 +8,7 @@ from scipy import integrate, special, stats
 
 import caviar as cv
 from caviar.families.approximations.by_moments import BINARY, COUNTS, REALS, Counts
-from caviar.language.nodes_of_predictors import nodes, probability_at
+from caviar.language.outcomes.nodes_of_predictors import nodes, probability_at
 
 OBS = cv.Plate("obs")
 LEVELS = np.array([0.05, 0.5, 0.95])

@@ -10,7 +10,7 @@ import numpy as np
 from .._errors import ParameterError
 from .._typing import Array
 from ..language import Dirichlet, StickBreaking
-from ..language.nodes import Expression
+from ..language.nodes.node import Expression
 from ..posterior.posterior import Posterior
 from ._arguments import as_broadcast, require_choice, require_number
 

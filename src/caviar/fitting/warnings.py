@@ -13,8 +13,8 @@ from ..engine.ascent.lost_digits import nearly_singular
 from ..engine.ascent.status import Status
 from ..engine.starts.restarts import Ends
 from ..language import Dirichlet, Node, Variable
+from ..language.nodes.roles import SCALAR
 from ..language.products_of_unknowns import multiplied_together
-from ..language.roles import SCALAR
 
 _OF_THE_ELBO = 1e-14
 """Rounding error relative to the ELBO that is its own, and no sign of numbers that cancel."""

@@ -1,33 +1,34 @@
 """The language: how a model is stated, and the terms that a statement becomes."""
 
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
-from .algebra import Diagonal, Link, Predictor, diagonal, dot
-from .binomial import Binomial
-from .chain_mixtures import MarkovChainMixture
-from .chains import MarkovChain
-from .constants import Constant
-from .discrete import Bernoulli, Categorical, Multinomial, Poisson
+from .distributions.nonnegative import Exponential, HalfNormal, Nonnegative
+from .distributions.normal_gammas import NormalGamma
+from .distributions.normal_wisharts import NormalWishart
+from .distributions.normals import MultivariateNormal, Normal
+from .distributions.positive import Gamma, Wishart
+from .distributions.potential import Potential
+from .distributions.simplex import Beta, Dirichlet, StickBreaking
+from .distributions.sparse_vectors import SingleEffect, SparseVector, SpikeSlab
 from .factors import with_factors
 from .frequencies import Frequencies
-from .linear_gaussian_chains import LinearGaussianChain
-from .links import exp, logistic, probit
-from .negative_binomial import NegativeBinomial
-from .nodes import Data, Indexed, Label, Node, Part, SecondLabel
-from .nonnegative import Exponential, HalfNormal, Nonnegative
-from .normal_gammas import NormalGamma
-from .normal_wisharts import NormalWishart
-from .normals import MultivariateNormal, Normal
-from .ordinal import Thresholds, ordered
-from .partly_seen import CensoredNormal, TruncatedNormal
-from .plates import Plate
-from .positive import Gamma, Wishart
-from .potential import Potential
-from .simplex import Beta, Dirichlet, StickBreaking
-from .slots import Slot
-from .softmax import StickBreakingLogits, softmax, stick_breaking
-from .sparse_vectors import SingleEffect, SparseVector, SpikeSlab
+from .nodes.algebra import Diagonal, Link, Predictor, diagonal, dot
+from .nodes.constants import Constant
+from .nodes.node import Data, Indexed, Label, Node, Part, SecondLabel
+from .nodes.plates import Plate
+from .nodes.slots import Slot
+from .nodes.weighted_sums import WeightedSum, weighted_sum
+from .outcomes.binomial import Binomial
+from .outcomes.discrete import Bernoulli, Categorical, Multinomial, Poisson
+from .outcomes.links import exp, logistic, probit
+from .outcomes.negative_binomial import NegativeBinomial
+from .outcomes.ordinal import Thresholds, ordered
+from .outcomes.partly_seen import CensoredNormal, TruncatedNormal
+from .outcomes.softmax import StickBreakingLogits, softmax, stick_breaking
+from .sequences.chain_mixtures import MarkovChainMixture
+from .sequences.chains import MarkovChain
+from .sequences.linear_gaussian_chains import LinearGaussianChain
 from .terms import (
     Axis,
     Operand,
@@ -40,7 +41,6 @@ from .terms import (
     zero_terms_of,
 )
 from .variable import Variable
-from .weighted_sums import WeightedSum, weighted_sum
 
 __all__ = [
     "DISTRIBUTIONS",
@@ -111,10 +111,10 @@ __all__ = [
 
 _KINDS = [
     kind
-    for found in iter_modules(__path__)
-    for kind in vars(import_module(f"{__name__}.{found.name}")).values()
+    for found in walk_packages(__path__, f"{__name__}.")
+    for kind in vars(import_module(found.name)).values()
     if isinstance(kind, type) and issubclass(kind, Variable) and not kind.is_brought
 ]
 
 DISTRIBUTIONS: dict[str, type[Variable]] = {k.__name__: k for k in _KINDS if "family" in vars(k)}
-"""Every distribution that a model can be stated with, by its name: those of all modules of this package."""
+"""Every distribution that a model can be stated with, by its name: those of all modules of this package and below."""

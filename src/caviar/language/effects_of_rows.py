@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import replace
 
-from .algebra import Link, Predictor
-from .nodes import Data
-from .normals import Normal
-from .plates import Plate
-from .positive import Gamma
+from .distributions.normals import Normal
+from .distributions.positive import Gamma
+from .nodes.algebra import Link, Predictor
+from .nodes.node import Data
+from .nodes.plates import Plate
 from .variable import Variable
 
 

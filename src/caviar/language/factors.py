@@ -7,10 +7,10 @@ from copy import deepcopy
 from typing import Any
 
 from ..families.tabulated.scalar_functions import Function
-from . import roles
-from .links import Answer
-from .nodes import Node
-from .roles import Role
+from .nodes import roles
+from .nodes.node import Node
+from .nodes.roles import Role
+from .outcomes.links import Answer
 from .terms import nodes_above, terms_of
 from .variable import Variable
 

@@ -11,11 +11,11 @@ import numpy as np
 from .. import families
 from .._errors import ConjugacyError, ModelError, PlateError
 from .._typing import Array
-from .discrete import Categorical
-from .expected_slots import ExpectedSlots
-from .nodes import Expression
-from .roles import KNOWN_VECTOR, LABEL, one_hot
-from .templates import template
+from .nodes.expected_slots import ExpectedSlots
+from .nodes.node import Expression
+from .nodes.roles import KNOWN_VECTOR, LABEL, one_hot
+from .nodes.templates import template
+from .outcomes.discrete import Categorical
 from .variable import Variable
 
 _WEIGHTS = replace(KNOWN_VECTOR, name="weights_of_labels", is_apart=True)

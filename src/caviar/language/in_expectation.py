@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .algebra import Link
-from .links import Exponential, ExponentialOfNormal, Logistic, LogisticOfNormal, Probit, ProbitOfNormal
+from .nodes.algebra import Link
+from .outcomes.links import (
+    Exponential,
+    ExponentialOfNormal,
+    Logistic,
+    LogisticOfNormal,
+    Probit,
+    ProbitOfNormal,
+)
 from .variable import Variable
 
 _OF_NORMAL: Mapping[type[Link], type[Link]] = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from .algebra import Predictor
-from .nodes import Indexed, Node, Part
+from .nodes.algebra import Predictor
+from .nodes.node import Indexed, Node, Part
 from .variable import Variable
 
 

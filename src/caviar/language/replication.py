@@ -7,11 +7,11 @@ from copy import deepcopy
 from typing import Any
 
 from .._typing import Array
-from . import roles
-from .constants import Constant
-from .nodes import Data, Node
-from .plates import Plate
-from .roles import Role
+from .nodes import roles
+from .nodes.constants import Constant
+from .nodes.node import Data, Node
+from .nodes.plates import Plate
+from .nodes.roles import Role
 from .variable import Variable
 
 

@@ -14,15 +14,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..numerics.cached import cached_property
-from . import roles
-from .algebra import Diagonal, Link, Predictor
-from .constants import Constant
-from .nodes import Data, Indexed, Node, Part
-from .plates import Plate
-from .roles import Role
-from .slots import Slot
+from .nodes import roles
+from .nodes.algebra import Diagonal, Link, Predictor
+from .nodes.constants import Constant
+from .nodes.node import Data, Indexed, Node, Part
+from .nodes.plates import Plate
+from .nodes.roles import Role
+from .nodes.slots import Slot
+from .nodes.weighted_sums import WeightedSum
 from .variable import Variable
-from .weighted_sums import WeightedSum
 
 T = TypeVar("T")
 

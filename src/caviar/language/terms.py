@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from .._errors import ConjugacyError, ModelError, PlateError
 from ..families.tabulated.scalar import can_be_tabulated
 from ..families.tabulated.scalar_functions import PLAIN, Function, product_of
-from .nodes import Indexed, Label, Node
-from .plates import Plate
-from .slots import Slot
-from .templates import Factor, Summand
+from .nodes.node import Indexed, Label, Node
+from .nodes.plates import Plate
+from .nodes.slots import Slot
+from .nodes.templates import Factor, Summand
 from .variable import Variable
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from .._typing import AnyArray
-from .algebra import Addend, Diagonal, Link, Predictor, PredictorAlong, as_predictor
-from .nodes import Indexed, Node, Part, SecondLabel, placed
-from .plates import Plate
-from .rate_sums import Rates
-from .slots import Slot
+from .expansion.rate_sums import Rates
+from .nodes.algebra import Addend, Diagonal, Link, Predictor, PredictorAlong, as_predictor
+from .nodes.node import Indexed, Node, Part, SecondLabel, placed
+from .nodes.plates import Plate
+from .nodes.slots import Slot
+from .nodes.weighted_sums import WeightedSum
 from .variable import Variable
-from .weighted_sums import WeightedSum
 
 
 def stated_value(owner: Variable, name: str, stated: Any, values: Mapping[str, Any]) -> Any:

@@ -16,16 +16,24 @@ from ..families import ExponentialFamily
 from ..families.approximations.by_moments import ByMoments
 from ..families.tabulated.scalar import tabulated
 from ..families.tabulated.scalar_functions import Function
-from .algebra import Algebra, Diagonal, Predictor
-from .constants import Constant
-from .expansion import expand
-from .expected_slots import ExpectedSlots
-from .nodes import Expression, Indexed, Node, SecondLabel
-from .plates import Plate, Plates
-from .roles import Role
-from .slots import RoleOfDimension, Slot, agreed_dimension, as_expression, check_slot, resolve_role, slot_of
-from .stated import Stated
-from .templates import Density
+from .expansion.expanded import expand
+from .nodes.algebra import Algebra, Diagonal, Predictor
+from .nodes.constants import Constant
+from .nodes.expected_slots import ExpectedSlots
+from .nodes.node import Expression, Indexed, Node, SecondLabel
+from .nodes.plates import Plate, Plates
+from .nodes.roles import Role
+from .nodes.slots import (
+    RoleOfDimension,
+    Slot,
+    agreed_dimension,
+    as_expression,
+    check_slot,
+    resolve_role,
+    slot_of,
+)
+from .nodes.stated import Stated
+from .nodes.templates import Density
 
 _SUMS = (Predictor, Diagonal)
 

@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
 from ..language import Categorical, MultivariateNormal, Plate, StickBreaking
-from ..language.nodes import Expression
+from ..language.nodes.node import Expression
 from ._parts import means_and_precisions, sized
 
 

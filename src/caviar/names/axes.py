@@ -12,7 +12,7 @@ from .._typing import Array
 from ..engine.binding.nested import nested_plates
 from ..engine.binding.values import value_ranks
 from ..language import Constant, Data, Indexed, Label, Link, Node, Plate, Predictor, Variable
-from ..language.nodes import membership
+from ..language.nodes.node import membership
 
 
 class NamedAxis(NamedTuple):

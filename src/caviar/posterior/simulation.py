@@ -26,7 +26,7 @@ from ..language import (
     Plate,
     Variable,
 )
-from ..language.roles import labels_of
+from ..language.nodes.roles import labels_of
 from ..language.values_in_slots import stated_value
 from ..numerics.arguments import require_whole
 

@@ -20,8 +20,8 @@ from ..language import (
     dot,
     weighted_sum,
 )
-from ..language.algebra import Addend
-from ..language.links import (
+from ..language.nodes.algebra import Addend
+from ..language.outcomes.links import (
     Exponential,
     ExponentialOfNormal,
     Logistic,
@@ -29,8 +29,8 @@ from ..language.links import (
     Probit,
     ProbitOfNormal,
 )
-from ..language.ordinal import Ordered, ordered
-from ..language.softmax import LinkOfClasses, Softmax, StickBreakingLogits
+from ..language.outcomes.ordinal import Ordered, ordered
+from ..language.outcomes.softmax import LinkOfClasses, Softmax, StickBreakingLogits
 
 _LINKS: dict[str, type[Link]] = {"probit": Probit, "logistic": Logistic, "exp": Exponential}
 _LINKS |= {

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...language import Axis, Constant, Data, Node, Operand, Plate, Variable
-from ...language.roles import Role, labels_of
+from ...language.nodes.roles import Role, labels_of
 from .bound_model import BoundModel
 from .coordinates import SHIFT, SHIFT_SQUARED, Coordinates
 from .missing.values import OBSERVED

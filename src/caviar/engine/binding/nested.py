@@ -16,7 +16,7 @@ import numpy as np
 from ..._errors import DataError, PlateError
 from ..._typing import Array
 from ...language import Categorical, Node, Plate, Variable
-from ...language.nodes import membership
+from ...language.nodes.node import membership
 
 _SPARSEST = 1_000
 """Outer repetitions for each row within them from which on labels are taken for names and not for numbers."""

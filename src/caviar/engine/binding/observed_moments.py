@@ -9,7 +9,7 @@ import numpy as np
 from ..._errors import DataError
 from ..._typing import Array
 from ...language import Data, Plate, Variable
-from ...language.roles import PRECISION, PRECISION_MATRIX
+from ...language.nodes.roles import PRECISION, PRECISION_MATRIX
 from ...lazy.moments import medians, moments
 from .bound_model import BoundModel
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..._errors import DataError, PlateError
 from ..._typing import AnyArray
 from ...language import Data, Node, Plate, Variable
-from ...language.roles import PRECISION, PRECISION_MATRIX, labels_of
+from ...language.nodes.roles import PRECISION, PRECISION_MATRIX, labels_of
 from ...lazy.block_map import any_of, map_blocks
 from ...lazy.rows import Computed, LazyRows
 from .missing.lazy_values import lazy_weights

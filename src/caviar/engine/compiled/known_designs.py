@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...language import Axis, Operand, Variable
-from ...language.roles import BESIDE_SPARSE
+from ...language.nodes.roles import BESIDE_SPARSE
 from ..binding.bound_model import BoundModel
 from ..binding.missing.values import OBSERVED
 from ..design.fitted import Design

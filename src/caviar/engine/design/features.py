@@ -18,7 +18,7 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...language import Node, Variable
-from ...language.roles import Role
+from ...language.nodes.roles import Role
 from ...numerics.cached import cached_property
 from ...numerics.records import copied, replaced
 from ..binding.missing.values import OBSERVED

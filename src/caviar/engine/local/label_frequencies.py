@@ -20,7 +20,7 @@ from ... import families
 from ..._errors import DataError, ModelError
 from ..._typing import AnyArray, Array
 from ...language import Axis, Frequencies, Variable
-from ...language.roles import one_hot
+from ...language.nodes.roles import one_hot
 from ..binding.bound_model import BoundModel
 from ..design.features import feature_major, row_major
 from ..design.inferred import Inferred

@@ -16,8 +16,8 @@ from ..._errors import ParameterError
 from ...families.base.family import MeanPrecision
 from ...families.base.parameters import all_finite
 from ...language import Categorical, Label, Variable
+from ...language.nodes.roles import PRECISION, PRECISION_MATRIX
 from ...language.products_of_unknowns import multiplied_together
-from ...language.roles import PRECISION, PRECISION_MATRIX
 from ..ascent.problem import Problem
 from ..binding.clamped.factor import GlobalFactor, PointMass
 from ..rows.row_map import RowMap

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from ..._errors import DataError
 from ..._typing import AnyArray, Array
 from ...language import Categorical, Constant, Dirichlet, Indexed, Node, Plate, Slot, Variable, nodes_above
-from ...language.nodes import membership
+from ...language.nodes.node import membership
 from ...lazy.sparse_rows import SparseRows
 from ..binding.bind import bind
 from ..binding.bound_model import BoundModel

@@ -345,9 +345,7 @@ class CoupledNormals(SharedFactor):
         if size > gaussian_products.MOST_DEPENDENT or self.known is not None:
             return None
         lower = self.precision.drawn(np.eye(size))[self._in_precision(slice(None))]
-        return gaussian_products.roots_of_dependent(
-            self.mean_of_all, lower, self.layout.pairs_of_statistics()
-        )
+        return gaussian_products.roots_of_all(self.mean_of_all, lower, self.layout.pairs_of_statistics())
 
     def log_density(self, values: Mapping[str, Array], counted: AnyArray | None = None) -> Array:
         """Return the log-density at values of all variables by name, each of shape draws + plates + event.

@@ -45,7 +45,7 @@ def covariance_of_products(
     return found, linear @ covariance, covariance
 
 
-def roots_of_dependent(
+def roots_of_all(
     mean: Array, lower: Array, pairs: Iterable[tuple[AnyArray, AnyArray]]
 ) -> tuple[MatrixRoots, Array] | None:
     """Return the roots of the covariances of statistics, and the covariances of all numbers, (n, n).

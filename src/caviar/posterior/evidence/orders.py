@@ -10,7 +10,7 @@ import numpy as np
 from ..._typing import Array
 from ...families import Dirichlet as DirichletFactor
 from ...language import Constant, Dirichlet, MarkovChain, Node, Plate, Variable
-from ...language.nodes import Label
+from ...language.nodes.node import Label
 
 _CHANCES = ("probabilities", "initial", "transition")
 """Slots of a label with the chances of its categories."""

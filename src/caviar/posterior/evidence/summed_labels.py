@@ -18,7 +18,7 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...language import Node, Plate, Variable
-from ...language.nodes import Label
+from ...language.nodes.node import Label
 from .log_joint import LogJoint
 
 _MOST_COMBINATIONS = 256

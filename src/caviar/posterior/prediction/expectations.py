@@ -20,8 +20,8 @@ from ..._typing import AnyArray, Array
 from ...engine.binding.clamped.factor import PointMass
 from ...families.shared.coupled_normals import CoupledNormals
 from ...language import Constant, Diagonal, Indexed, Node, Part, Plate, Predictor, Slot, Variable
-from ...language.algebra import Addend, PredictorAlong, as_predictor
-from ...language.roles import RATE, SCALAR
+from ...language.nodes.algebra import Addend, PredictorAlong, as_predictor
+from ...language.nodes.roles import RATE, SCALAR
 from ...language.values_in_slots import known_value, laid_out, operand_slot, slot_value, value_along, value_at
 from ...numerics.cached import cached_property
 from ...numerics.linalg import inverse

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..._typing import Array
-from ...language.algebra import Addend
+from ...language.nodes.algebra import Addend
 
 Operand = tuple[int, Array, "Array | None", str]
 

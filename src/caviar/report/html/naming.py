@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...language.joint_normals import Joint
+from ...language.distributions.joint_normals import Joint
 
 PARTS = ("mean", "precision")
 """The parts of a joint factor, and the slots in which they are."""

@@ -11,7 +11,7 @@ from ...._errors import DataError, PlateError
 from ...._typing import AnyArray, Array
 from ....families.base.family import MeanPrecision
 from ....language import Dirichlet, Label, Node, StickBreaking, Variable
-from ....language.roles import PRECISION, PRECISION_MATRIX
+from ....language.nodes.roles import PRECISION, PRECISION_MATRIX
 from .factor import Clamped
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from ...._typing import AnyArray, Array
 from ....language import Bernoulli, Data, Gamma, Indexed, Link, Node, Normal, Predictor, Variable
-from ....language.roles import one_hot
+from ....language.nodes.roles import one_hot
 from ..clustering.partitions import partition
 from ..components.gates import Gate
 from ..products.columns import Setting, values_for_sums

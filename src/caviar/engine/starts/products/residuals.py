@@ -10,8 +10,8 @@ import numpy as np
 
 from ...._typing import AnyArray, Array
 from ....language import Constant, Data, Indexed, Node, Part, Plate, Variable
-from ....language.algebra import Addend
-from ....language.roles import one_hot
+from ....language.nodes.algebra import Addend
+from ....language.nodes.roles import one_hot
 from .columns import Setting
 from .statement import sum_of
 

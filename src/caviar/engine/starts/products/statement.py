@@ -24,7 +24,7 @@ from ....language import (
     SparseVector,
     Variable,
 )
-from ....language.algebra import Addend
+from ....language.nodes.algebra import Addend
 from ...ascent.problem import Problem
 from ...local.family import FamilyFactor
 from ...local.gated import SwitchedFactor

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...._typing import Array
 from ....language import Constant, Data, LinearGaussianChain, MultivariateNormal, Node, Normal, Part, Variable
-from ....language.algebra import Addend, Algebra
+from ....language.nodes.algebra import Addend, Algebra
 from ...ascent.problem import Problem, statistics_of
 from ...binding.clamped.factor import PointMass
 from ...design.keys import StatisticKey

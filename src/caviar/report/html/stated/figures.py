@@ -9,7 +9,7 @@ import numpy as np
 
 from ....families.base.marginals import variable_and_part
 from ....language import MarkovChain
-from ....language.algebra import Diagonal
+from ....language.nodes.algebra import Diagonal
 from ....posterior import figures
 from ....posterior.figures import Figures
 

@@ -15,7 +15,7 @@ import numpy as np
 from ....._typing import Array, Statistics
 from .....families import Gamma as GammaFamily
 from .....language import Axis, Constant, Gamma, Node, Plate, Predictor, Variable
-from .....language.algebra import Addend
+from .....language.nodes.algebra import Addend
 from ....design.keys import StatisticKey, SumKey
 from ....local.family import FamilyFactor
 from ....local.kept import kept_statistic, with_divided

@@ -14,7 +14,7 @@ import numpy as np
 
 from ....._typing import Array
 from .....language import Indexed, Part, Predictor, Variable
-from .....language.algebra import Addend
+from .....language.nodes.algebra import Addend
 from ..columns import Setting, filled, sampled_values
 from ..residuals import residuals
 from ..statement import sum_of

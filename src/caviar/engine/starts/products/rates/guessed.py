@@ -18,8 +18,8 @@ from ....._typing import Array
 from .....families import Gamma
 from .....language import Constant, Data, Indexed, NegativeBinomial, Plate, Poisson, Predictor, Variable
 from .....language import Gamma as GammaVariable
-from .....language.algebra import Addend
-from .....language.slots import Slot
+from .....language.nodes.algebra import Addend
+from .....language.nodes.slots import Slot
 from ....ascent.problem import Problem
 from ..columns import Setting, sampled_values
 from ..statement import Side, is_free

@@ -14,7 +14,7 @@ from scipy.optimize import brentq, linear_sum_assignment
 
 from ....._typing import Array
 from .....language import Nonnegative, Normal, Plate, Variable
-from .....language.algebra import Addend
+from .....language.nodes.algebra import Addend
 from ..columns import Setting, sampled_values
 from ..residuals import residuals
 from ..statement import Side, free_sides, sum_of

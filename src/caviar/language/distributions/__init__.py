@@ -1,0 +1,1 @@
+"""Distributions of numbers, vectors, matrices and weights."""

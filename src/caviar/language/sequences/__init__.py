@@ -1,0 +1,1 @@
+"""Hidden sequences: chains of states, linear Gaussian chains and mixtures of chains."""
