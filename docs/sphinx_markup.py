@@ -8,7 +8,7 @@ from typing import Any
 
 import griffe
 
-from caviar.estimators._paragraphs import with_paragraphs
+from caviar.estimators.arguments.paragraphs import with_paragraphs
 
 __all__ = ["SphinxMarkup", "markdown"]
 

@@ -41,7 +41,6 @@ from .engine.ascent.driver import Progress as Progress
 from .engine.ascent.schedules.effects import Refined as Refined
 from .engine.ascent.schedules.incremental import Incremental as Incremental
 from .engine.ascent.schedules.stochastic import Stochastic as Stochastic
-from .estimators._saving import load as load
 from .estimators.automatic.move import Move as Move
 from .estimators.bayesian_gaussian_mixture import BayesianGaussianMixture as BayesianGaussianMixture
 from .estimators.compare_mixtures import MixtureComparison as MixtureComparison
@@ -50,6 +49,7 @@ from .estimators.gaussian_mixture import GaussianMixture as GaussianMixture
 from .estimators.hidden_markov_model import HiddenMarkovModel as HiddenMarkovModel
 from .estimators.known_variance_mixture import KnownVarianceMixture as KnownVarianceMixture
 from .estimators.latent_dirichlet_allocation import LatentDirichletAllocation as LatentDirichletAllocation
+from .estimators.loading import load as load
 from .estimators.mixed_mixture import MixedMixture as MixedMixture
 from .estimators.mixed_models.mixed_model import MixedModel as MixedModel
 from .execution.dask import DaskExecutor as DaskExecutor
@@ -82,9 +82,6 @@ from .language.nodes.constants import Constant as Constant
 from .language.nodes.node import Data as Data
 from .language.nodes.plates import Plate as Plate
 from .language.nodes.weighted_sums import weighted_sum as weighted_sum
-
-# not from .language.softmax: who reads sources without running them takes that for the function of this name
-from .language.outcomes import softmax as softmax
 from .language.outcomes.binomial import Binomial as Binomial
 from .language.outcomes.discrete import Bernoulli as Bernoulli
 from .language.outcomes.discrete import Categorical as Categorical
@@ -98,6 +95,7 @@ from .language.outcomes.ordinal import Thresholds as Thresholds
 from .language.outcomes.ordinal import ordered as ordered
 from .language.outcomes.partly_seen import CensoredNormal as CensoredNormal
 from .language.outcomes.partly_seen import TruncatedNormal as TruncatedNormal
+from .language.outcomes.softmax import softmax as softmax
 from .language.sequences.chain_mixtures import MarkovChainMixture as MarkovChainMixture
 from .language.sequences.chains import MarkovChain as MarkovChain
 from .language.sequences.linear_gaussian_chains import LinearGaussianChain as LinearGaussianChain

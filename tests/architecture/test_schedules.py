@@ -143,7 +143,7 @@ def test_only_the_assembling_file_knows_the_schedules_by_name():
     """Others may climb a little by batch ascent, or warm nested plates up; no file above knows a schedule of users."""
     imported = _imported_by(SOURCE)
     users = {"auto", "incremental", "stochastic", "beyond_saddles"}
-    topics = {"estimators/latent_dirichlet_allocation.py", "estimators/_topic_schedule.py"}
+    topics = {"estimators/latent_dirichlet_allocation.py", "estimators/topics/topic_schedule.py"}
     public = {"__init__.py", "engine/assemble.py", *topics}
     assert {path for path, names in imported.items() if names & users} - public == set()
     assert imported["engine/ascent/driver.py"] == set()

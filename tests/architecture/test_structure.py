@@ -27,11 +27,7 @@ MOST_LEVELS_OF_FILES = 16
 """Of the engine; lower it whenever the longest chain of imports gets shorter."""
 
 FOLDERS_OF_LIKE_MODULES = {
-    "cli": "a file for each command, and one for each thing that several print",
-    "data": "a file for each source of rows: arrays, Arrow, Parquet, DuckDB, Dask",
-    "densities": "a file for each density",
     "engine/ascent/schedules": "a file for each schedule",
-    "estimators": "a file for each estimator, and one for each part that several share",
     "families": "a file for each exponential family",
     "models": "a file for each model",
     "plot": "a file for each plot",

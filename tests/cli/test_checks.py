@@ -189,7 +189,7 @@ def test_counts_that_are_no_whole_numbers_are_refused(run, folder, saved):
 
 
 def test_many_words_are_thinned():
-    from caviar.cli.checked import words_of_documents
+    from caviar.cli.models.checked import words_of_documents
 
     counts = csr_array(np.full((3, 2), 1_500))
     document, word = words_of_documents(counts, 2, 0)

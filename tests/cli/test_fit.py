@@ -12,7 +12,7 @@ from rich.console import Console
 from sklearn.exceptions import ConvergenceWarning
 
 import caviar as cv
-from caviar.cli.mixtures import _say_moves
+from caviar.cli.models.mixtures import _say_moves
 from caviar.data import read_table
 
 COLUMNS = ("--columns", "eruptions,waiting")
@@ -181,7 +181,7 @@ def test_a_constant_column_is_told(run, tmp_path):
 @pytest.mark.parametrize("is_large", [False, True])
 def test_a_column_that_numbers_the_rows_is_told(run, tmp_path, monkeypatch, non_numeric, is_large):
     if is_large:
-        monkeypatch.setattr("caviar.cli.rows.LARGE", 0)
+        monkeypatch.setattr("caviar.cli.tables.rows.LARGE", 0)
     rng = np.random.default_rng(0)
     table = tmp_path / "t.csv"
     columns = {"id": np.arange(1.0, 61), "shuffled": rng.permutation(60) + 0.0, "a": rng.normal(size=60)}

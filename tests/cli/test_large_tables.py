@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
-import caviar.cli.rows
+import caviar.cli.tables.rows
 from caviar.data import write_table
 
 
@@ -33,7 +33,7 @@ def about(model):
 def test_the_same_fit(run, table, tmp_path, monkeypatch):
     expected = fitted(run, table, "-o", tmp_path / "small.caviar")
     scanned = []
-    monkeypatch.setattr(caviar.cli.rows, "LARGE", 1)
+    monkeypatch.setattr(caviar.cli.tables.rows, "LARGE", 1)
     monkeypatch.setattr(cv, "scan", lambda *a, _scan=cv.scan, **k: scanned.append(a) or _scan(*a, **k))
     found = fitted(run, table, "-o", tmp_path / "large.caviar", "--picture", tmp_path / "x.png")
     assert len(scanned) == 1
@@ -49,7 +49,7 @@ def test_the_same_fit(run, table, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_what_needs_all_rows_has_them(run, table, tmp_path, monkeypatch):
-    monkeypatch.setattr(caviar.cli.rows, "LARGE", 1)
+    monkeypatch.setattr(caviar.cli.tables.rows, "LARGE", 1)
     fitted(run, table, "-k", "auto")
     gaps = {"a": np.r_[np.nan, np.arange(30.0)], "b": np.arange(31.0)}
     write_table(tmp_path / "gaps.parquet", gaps)

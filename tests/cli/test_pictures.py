@@ -6,7 +6,7 @@ import pytest
 import caviar as cv
 from caviar.cli.pictures import draw_profiles, draw_variables
 from caviar.data import write_table
-from caviar.estimators._components import told_by
+from caviar.estimators.mixtures.components import told_by
 
 RNG = np.random.default_rng(0)
 STATED = """

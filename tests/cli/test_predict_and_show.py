@@ -198,7 +198,7 @@ def test_large_tables_are_read_in_blocks(run, model, tmp_path, monkeypatch, suff
     write_table(path, {"waiting": table[:, 1], "eruptions": table[:, 0]})
     run("predict", model, path, "-o", tmp_path / "whole.parquet")
     whole = read_table(tmp_path / "whole.parquet").values
-    monkeypatch.setattr("caviar.cli.rows.LARGE", 1)
+    monkeypatch.setattr("caviar.cli.tables.rows.LARGE", 1)
     monkeypatch.setattr(cv.data, "read_table", None)
     result = run("predict", model, path, "-o", tmp_path / "blocks.parquet")
     assert result.exit_code == 0, result.output

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from caviar.cli.progress import _LiveLine, _SearchLines
-from caviar.cli.remaining import TimeLeft
-from caviar.cli.steps import counting_parts, counting_steps, showing_clock
+from caviar.cli.speaking.progress import _LiveLine, _SearchLines
+from caviar.cli.speaking.remaining import TimeLeft
+from caviar.cli.speaking.steps import counting_parts, counting_steps, showing_clock
 from caviar.engine.ascent.driver import Progress, Search
 
 

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, save_npz
 from thinning import amount
 
 import caviar as cv
-from caviar.cli.kinds import KINDS, ModelName
+from caviar.cli.options.kinds import KINDS, ModelName
 from caviar.data import count_words, read_table, write_table
 
 SPORT = ("The goal of the ball game", "a goal, a ball, a GOAL", "game ball")

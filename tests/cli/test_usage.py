@@ -81,7 +81,7 @@ def test_what_cannot_be_done_is_refused_in_words(run, eruptions, tmp_path, monke
 def test_a_folder_that_may_not_be_written_to_is_refused_before_the_work(
     run, eruptions, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("caviar.cli.files.os.access", lambda path, mode: path != tmp_path)
+    monkeypatch.setattr("caviar.cli.tables.files.os.access", lambda path, mode: path != tmp_path)
     monkeypatch.setattr("caviar.data.read_table", lambda *arguments, **keywords: pytest.fail("it was read"))
     for options in (["-o", tmp_path / "m.caviar"], ["--picture", tmp_path / "m.png"]):
         result = run("fit", eruptions, "--columns", "waiting", *options)

@@ -14,7 +14,7 @@ from thinning import amount
 
 from caviar import DataError, scan
 from caviar.data import read_table
-from caviar.data.csv_dialect import MISSING, dialect_of
+from caviar.data.files.csv_dialect import MISSING, dialect_of
 
 ENDS = [["\n"], ["\n"], ["\r\n"], ["\r\n"], ["\n", "\r\n"], ["\r"], ["\r", "\n"]]
 NUMBERS = ["1", "2", "-3.5", "1e3", ".25", "12345678901", "nan", " 7", "8 ", "+4.", "-0"]

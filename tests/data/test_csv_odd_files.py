@@ -9,7 +9,7 @@ import pytest
 
 from caviar import DataError, scan
 from caviar.data import read_table
-from caviar.data.table_files import ends_alike
+from caviar.data.files.table_files import ends_alike
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_a_name_is_asked_for():
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 def test_ends_are_looked_at_across_the_pieces_that_are_read(path, end, monkeypatch):
-    monkeypatch.setattr("caviar.data.table_files._CHUNK", 7)
+    monkeypatch.setattr("caviar.data.files.table_files._CHUNK", 7)
     path.write_bytes(b"12345" + end + b"123456" + end + b"1234567" + end + b"1" + end)
     assert ends_alike(path)
     other = b"\n" if end == b"\r\n" else b"\r\n"

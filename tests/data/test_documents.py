@@ -175,7 +175,7 @@ def test_learnt_priors_come_from_a_sample(monkeypatch):
     whole = cv.LatentDirichletAllocation(3, **settings).fit(documents)
     held = cv.LatentDirichletAllocation(3, vocabulary=words, **settings).fit(counts)
     np.testing.assert_array_equal(whole.components_, held.components_)
-    monkeypatch.setattr("caviar.estimators._documents_in_blocks._MOST_NUMBERS", counts.nnz)
+    monkeypatch.setattr("caviar.estimators.topics.documents_in_blocks._MOST_NUMBERS", counts.nnz)
     part = cv.LatentDirichletAllocation(3, **settings).fit(documents)
     assert not np.array_equal(part.doc_topic_prior_, whole.doc_topic_prior_)
 

@@ -16,7 +16,7 @@ import pytest
 import xarray
 
 import caviar as cv
-from caviar.data.lost_digits import lost_digits, refuse_lost_digits
+from caviar.data.columns.lost_digits import lost_digits, refuse_lost_digits
 from caviar.estimators.mixed_models.columns import Rows
 
 SMALL = np.random.default_rng(0).integers(-20, 20, 80)

@@ -16,8 +16,8 @@ import pytest
 
 import caviar as cv
 from caviar.data import ArrayRows
+from caviar.data.files.raw_file import RawFile
 from caviar.data.pieces import CutRows
-from caviar.data.raw_file import RawFile
 from data import stored
 
 N = 5_003

@@ -11,7 +11,7 @@ from thinning import amount
 
 from caviar import DataError, ParameterError
 from caviar.data import category_query, indicator_query, read_table, write_table
-from caviar.data.table_files import find_files
+from caviar.data.files.table_files import find_files
 
 
 @pytest.fixture

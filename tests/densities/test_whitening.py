@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar.densities.whitening import inverse_of_triangular
+from caviar.densities.components.whitening import inverse_of_triangular
 
 
 def test_lower_and_upper_triangles_are_inverted() -> None:

@@ -5,7 +5,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import caviar as cv
-from caviar.estimators._mixture import MixtureEstimator
+from caviar.estimators.mixtures.mixture import MixtureEstimator
 
 # the checks fit with at most five iterations, so most end before the objective has settled
 pytestmark = [

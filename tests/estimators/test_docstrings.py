@@ -6,7 +6,7 @@ import re
 import pytest
 
 import caviar as cv
-from caviar.estimators._paragraphs import PARAGRAPHS, with_paragraphs
+from caviar.estimators.arguments.paragraphs import PARAGRAPHS, with_paragraphs
 
 CLASSES = [
     cv.BayesianGaussianMixture,

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 import caviar as cv
-from caviar.estimators._data_scale import scale_of
+from caviar.estimators.tables.data_scale import scale_of
 
 pytestmark = pytest.mark.first_guess
 

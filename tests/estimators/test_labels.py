@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar.estimators._data_scale import scale_of
-from caviar.estimators._labels import starting_labels
+from caviar.estimators.tables.data_scale import scale_of
+from caviar.estimators.tables.labels import starting_labels
 
 FAITHFUL = cv.datasets.load_faithful().values
 LONG = (FAITHFUL[:, 0] > 3).astype(int)

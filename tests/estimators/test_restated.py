@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar.estimators import _gaussian
+from caviar.estimators.mixtures import gaussian
 from caviar.fitting.model import Model
 from caviar.language.structure import constants_of
 
@@ -30,7 +30,7 @@ ESTIMATORS: dict[str, tuple[type, dict[str, Any]]] = {
 
 @pytest.fixture(autouse=True)
 def memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_gaussian, "RESTATED", _gaussian.Restated())
+    monkeypatch.setattr(gaussian, "RESTATED", gaussian.Restated())
 
 
 def is_restated(model: Model) -> bool:
@@ -57,7 +57,7 @@ def test_a_restated_fit_has_the_bits_of_one_that_is_stated_in_full(
     tables = [X, X[:200] * 3.0 + 1.0]
     full = []
     for table in tables:
-        monkeypatch.setattr(_gaussian, "RESTATED", _gaussian.Restated())
+        monkeypatch.setattr(gaussian, "RESTATED", gaussian.Restated())
         full.append(fitted(name, table))
         assert not is_restated(full[-1].posterior_.model)
     for own, table in zip(full, tables, strict=True):
@@ -119,8 +119,8 @@ def test_what_is_told_of_the_data_is_that_of_the_fit_whatever_becomes_of_the_arr
 
 
 def test_memory_is_bounded() -> None:
-    memory = _gaussian.Restated()
+    memory = gaussian.Restated()
     model = fitted("joint").posterior_.model
     for number in range(1000):
         memory.model(number, {}, lambda: model)
-    assert len(memory._kept) <= _gaussian._MOST_STATEMENTS
+    assert len(memory._kept) <= gaussian._MOST_STATEMENTS

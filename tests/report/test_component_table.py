@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import caviar as cv
-from caviar.estimators._uncertainty import mean_marginal
+from caviar.estimators.mixtures.uncertainty import mean_marginal
 from caviar.report import column_names, component_table
 
 FAITHFUL = cv.datasets.load_faithful().values

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.patches import Polygon
 
 import caviar as cv
-from caviar.estimators._uncertainty import mean_marginal
+from caviar.estimators.mixtures.uncertainty import mean_marginal
 from caviar.plot.colours import blend, colours_of
 from caviar.report import draw, save_picture
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from caviar.data.raw_file import Workspace
+from caviar.data.files.raw_file import Workspace
 from caviar.files.leftovers import sweep_once
 from caviar.files.whole import replacing
 
@@ -17,7 +17,7 @@ WRITER = """
 import sys, time
 from pathlib import Path
 from caviar.files.whole import replacing
-from caviar.data.raw_file import Workspace
+from caviar.data.files.raw_file import Workspace
 
 folder = Path(sys.argv[1])
 workspace = Workspace(folder)

@@ -9,13 +9,13 @@ import typer
 
 import caviar as cv
 
-from . import options
-from .compare_options import CompareOptions
-from .files import require_file
-from .fit_options import FitOptions
-from .options import option, require_rows, taking, taught
-from .saved_options import STANDARD_OUTPUT, CheckOptions, PredictOptions, ReportOptions, SampleOptions
-from .usage import CommandsInWords
+from .options import shared as options
+from .options.compare_options import CompareOptions
+from .options.fit_options import FitOptions
+from .options.saved_options import STANDARD_OUTPUT, CheckOptions, PredictOptions, ReportOptions, SampleOptions
+from .options.shared import option, require_rows, taking, taught
+from .speaking.usage import CommandsInWords
+from .tables.files import require_file
 
 app = typer.Typer(
     cls=CommandsInWords,

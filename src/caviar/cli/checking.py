@@ -11,11 +11,11 @@ import typer
 import caviar as cv
 
 from .opening import opened
-from .results import print_document
-from .saved_options import CheckOptions
-from .speaking import FAILURE, gathered_warnings, say, standard_error, standard_output
-from .steps import showing_clock
-from .tables import input_file
+from .options.saved_options import CheckOptions
+from .speaking.outputs import FAILURE, gathered_warnings, say, standard_error, standard_output
+from .speaking.results import print_document
+from .speaking.steps import showing_clock
+from .tables.files_and_streams import input_file
 
 _WORDS = {
     "ascent": "Every iteration raised the objective, as exact coordinate ascent must",

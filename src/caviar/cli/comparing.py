@@ -13,19 +13,19 @@ from rich.console import Console
 
 import caviar as cv
 
-from .compare_options import CompareOptions
-from .documents import documents_to_fit
 from .fits import fitted
-from .kinds import KINDS, ModelName
-from .non_numeric import complain_of_indicators, numbers_only, other_choice_told
 from .opening import opened
-from .options import column_names_of
-from .progress import watching
-from .results import columns_table, print_document
-from .rows import rows_of_table
-from .speaking import gathered_warnings, plain, say, speaking_of, standard_error, standard_output
-from .steps import counting_steps
-from .tables import input_file, source_name
+from .options.compare_options import CompareOptions
+from .options.kinds import KINDS, ModelName
+from .options.shared import column_names_of
+from .speaking.outputs import gathered_warnings, plain, say, speaking_of, standard_error, standard_output
+from .speaking.progress import watching
+from .speaking.results import columns_table, print_document
+from .speaking.steps import counting_steps
+from .tables.documents import documents_to_fit
+from .tables.files_and_streams import input_file, source_name
+from .tables.non_numeric import complain_of_indicators, numbers_only, other_choice_told
+from .tables.rows import rows_of_table
 
 
 def compare(request: CompareOptions) -> None:

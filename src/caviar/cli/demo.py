@@ -11,12 +11,12 @@ from rich.console import Console
 
 import caviar as cv
 
-from .files import require_folder
 from .fits import fitted
-from .kinds import KINDS, ModelName
-from .mixtures import GaussianMixtureOfFile
-from .results import columns_table, print_document
-from .speaking import say, standard_error, standard_output
+from .models.mixtures import GaussianMixtureOfFile
+from .options.kinds import KINDS, ModelName
+from .speaking.outputs import say, standard_error, standard_output
+from .speaking.results import columns_table, print_document
+from .tables.files import require_folder
 
 _NUMBERS = (1, 2, 3, 4, 5)
 _ARGUMENTS = {"random_state": 0, "n_init": 5}

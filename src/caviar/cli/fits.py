@@ -13,14 +13,14 @@ import typer
 
 import caviar as cv
 
-from .fit_options import FitOptions
-from .kinds import Kind, ModelName
-from .non_numeric import NonNumeric
-from .progress import watching
-from .results import print_document
-from .saved import Saved
-from .speaking import FAILURE, complain, counted, say, standard_output
-from .tables import source_name
+from .models.saved import Saved
+from .options.fit_options import FitOptions
+from .options.kinds import Kind, ModelName
+from .speaking.outputs import FAILURE, complain, counted, say, standard_output
+from .speaking.progress import watching
+from .speaking.results import print_document
+from .tables.files_and_streams import source_name
+from .tables.non_numeric import NonNumeric
 
 
 def fitted(
@@ -176,7 +176,7 @@ def command_of(request: FitOptions) -> str:
 
     Examples
     --------
-    >>> from caviar.cli.kinds import Covariance
+    >>> from caviar.cli.options.kinds import Covariance
     >>> request = FitOptions("a b.csv", model="em", columns="x", seed=3, covariance=Covariance.DIAG)
     >>> command_of(request)
     "caviar fit 'a b.csv' --columns x --model em --covariance diag --seed 3"

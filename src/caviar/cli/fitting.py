@@ -15,17 +15,25 @@ import numpy as np
 import typer
 
 import caviar as cv
-from caviar.data.row_numbers import numbers_rows, remark
+from caviar.data.columns.row_numbers import numbers_rows, remark
 from caviar.files.naming import listed, named
 
-from .arrays import is_numpy_file, opened_arrays
-from .documents import documents_to_fit
-from .files import require_writable
-from .fit_options import FitOptions
 from .fits import deliver, fitted, kept_told, origin_of, pictures
-from .kinds import KINDS, ModelName, Uncertainty
-from .mixtures import GaussianMixtureOfFile, MixedMixtureOfFile
-from .non_numeric import (
+from .models.mixtures import GaussianMixtureOfFile, MixedMixtureOfFile
+from .models.regressions import RegressionOfFile
+from .models.saved import Saved
+from .models.sequences import Sequences, SequencesOfFile, sequences_of
+from .models.stated import PosteriorOfFile
+from .models.topics import TopicsOfFile
+from .options.fit_options import FitOptions
+from .options.kinds import KINDS, ModelName, Uncertainty
+from .speaking.outputs import complain
+from .speaking.progress import watching
+from .tables.arrays import is_numpy_file, opened_arrays
+from .tables.documents import documents_to_fit
+from .tables.files import require_writable
+from .tables.files_and_streams import input_file
+from .tables.non_numeric import (
     NonNumeric,
     NumericTable,
     complain_of_indicators,
@@ -33,15 +41,7 @@ from .non_numeric import (
     other_choice_told,
     renaming_told,
 )
-from .progress import watching
-from .regressions import RegressionOfFile
-from .rows import RowsOfTable, complain_of_columns, rows_of_table
-from .saved import Saved
-from .sequences import Sequences, SequencesOfFile, sequences_of
-from .speaking import complain
-from .stated import PosteriorOfFile
-from .tables import input_file
-from .topics import TopicsOfFile
+from .tables.rows import RowsOfTable, complain_of_columns, rows_of_table
 
 Fit: TypeAlias = "tuple[type[Saved], Any, Callable[[Path], None]]"
 """How the command line knows a fitted model, the model, and what draws it to a file."""

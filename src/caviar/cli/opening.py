@@ -7,19 +7,27 @@ from typing import Any
 
 import caviar as cv
 
-from .files import require_writable
-from .mixtures import GaussianMixtureOfFile, MixedMixtureOfFile
-from .options import column_names_of
-from .regressions import RegressionOfFile
-from .results import print_document, print_origin
-from .saved import LEVEL, Saved
-from .saved_options import PredictOptions, ReportOptions, SampleOptions
-from .sequences import SequencesOfFile
-from .speaking import counted, say, standard_error, standard_output
-from .stated import PosteriorOfFile, print_statement, statement_document
-from .steps import counting_parts
-from .tables import STANDARD, beside, input_file, kept_columns, require_table, source_name, write_result
-from .topics import TopicsOfFile
+from .models.mixtures import GaussianMixtureOfFile, MixedMixtureOfFile
+from .models.regressions import RegressionOfFile
+from .models.saved import LEVEL, Saved
+from .models.sequences import SequencesOfFile
+from .models.stated import PosteriorOfFile, print_statement, statement_document
+from .models.topics import TopicsOfFile
+from .options.saved_options import PredictOptions, ReportOptions, SampleOptions
+from .options.shared import column_names_of
+from .speaking.outputs import counted, say, standard_error, standard_output
+from .speaking.results import print_document, print_origin
+from .speaking.steps import counting_parts
+from .tables.files import require_writable
+from .tables.files_and_streams import (
+    STANDARD,
+    beside,
+    input_file,
+    kept_columns,
+    require_table,
+    source_name,
+    write_result,
+)
 
 _FIRST_SECTION = 50.0
 """How many times as long as another section the first takes, which makes the fits and draws that all of them show.

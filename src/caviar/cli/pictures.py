@@ -12,7 +12,7 @@ import numpy as np
 
 import caviar as cv
 from caviar._extras import install_command
-from caviar.estimators._components import told_by
+from caviar.estimators.mixtures.components import told_by
 
 try:
     from matplotlib import pyplot, rc_context

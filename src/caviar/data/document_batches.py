@@ -13,8 +13,8 @@ import numpy as np
 from .._errors import DataError, ParameterError
 from .._typing import AnyArray
 from ..files.naming import listed, named
-from .arrow_numbers import number_type
-from .table_files import ParquetFiles, find_files
+from .files.arrow_numbers import number_type
+from .files.table_files import ParquetFiles, find_files
 from .tables import connected, relation_of, tables_extra
 
 _BATCH_DOCUMENTS, _BATCH_WORDS = 4_096, 65_536

@@ -16,7 +16,7 @@ from .._typing import AnyArray
 from ..files.naming import named
 from ..lazy.sparse_rows import SparseRows
 from .document_batches import Layout, batches_of, label_of
-from .raw_file import Workspace
+from .files.raw_file import Workspace
 
 _WORD, _COUNT, _START = np.dtype(np.int32), np.dtype(np.float64), np.dtype(np.int64)
 

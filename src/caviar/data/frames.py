@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from .._errors import DataError
+from .columns.table_numbers import Table
 from .lazy_table import LazyTable
 from .rows import refuse_unmade
-from .table_numbers import Table
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,15 +21,15 @@ from .._errors import DataError, ParameterError
 from .._tables import html_of
 from .._typing import AnyArray
 from ..files.naming import listed, named
-from .arrow_numbers import number_type
-from .copied_pieces import CopiedPieces, Copy
-from .lost_digits import are_suspect, lost_digits
-from .parquet_pieces import ParquetPieces, read_footer
+from .columns.lost_digits import are_suspect, lost_digits
+from .columns.table_numbers import chosen, not_numeric_message
+from .files.arrow_numbers import number_type
+from .files.copied_pieces import CopiedPieces, Copy
+from .files.parquet_pieces import ParquetPieces, read_footer
+from .files.raw_file import default_directory
+from .files.table_files import ParquetFiles, find_files, refuse_twins
 from .pieces import CutRows, PieceRows
 from .query_stream import QueryStream
-from .raw_file import default_directory
-from .table_files import ParquetFiles, find_files, refuse_twins
-from .table_numbers import chosen, not_numeric_message
 from .tables import tables_extra
 
 _LARGEST_PIECE = 32 * 2**20

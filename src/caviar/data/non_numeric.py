@@ -9,9 +9,9 @@ from typing import Any
 
 from .._errors import DataError, ParameterError
 from ..files.naming import listed, named
-from .other_notations import notation_message, unread_texts
-from .table_files import find_files, identifier, literal, table_of
-from .table_numbers import NUMERIC, chosen, reads_as_numbers
+from .columns.other_notations import notation_message, unread_texts
+from .columns.table_numbers import NUMERIC, chosen, reads_as_numbers
+from .files.table_files import find_files, identifier, literal, table_of
 from .tables import connected, relation_of
 
 MOST_CATEGORIES = 50

@@ -13,13 +13,9 @@ import numpy as np
 from .._errors import DataError
 from .._typing import AnyArray
 from ..files.naming import named
-from .arrow_numbers import fill_columns
-from .lost_digits import are_suspect
-from .other_notations import code_reason, notation_message, unread_texts
-from .pieces import CutRows
-from .raw_file import RawFile, Workspace, write_raw
-from .table_files import TableFiles, as_number, identifier
-from .table_numbers import (
+from .columns.lost_digits import are_suspect
+from .columns.other_notations import code_reason, notation_message, unread_texts
+from .columns.table_numbers import (
     NUMERIC,
     chosen,
     may_lose_digits,
@@ -27,6 +23,10 @@ from .table_numbers import (
     refuse_lost_in,
     unreadable_message,
 )
+from .files.arrow_numbers import fill_columns
+from .files.raw_file import RawFile, Workspace, write_raw
+from .files.table_files import TableFiles, as_number, identifier
+from .pieces import CutRows
 from .tables import connected, label_of, relation_of, tables_extra, what_went_wrong
 
 _BATCH_ROWS = 65_536

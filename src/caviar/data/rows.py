@@ -11,11 +11,11 @@ from .._errors import DataError
 from .._typing import AnyArray
 from ..files.naming import named
 from ..lazy.rows import LazyRows, StoredRows
-from .arrow_numbers import fill_columns, number_type
+from .columns.table_numbers import not_numeric_message
 from .dask_rows import dask_rows
+from .files.arrow_numbers import fill_columns, number_type
 from .lazy_table import LazyTable
 from .pieces import PieceRows
-from .table_numbers import not_numeric_message
 
 
 def as_rows(value: Any) -> Any:

@@ -19,9 +19,9 @@ from .._errors import DataError, ParameterError
 from .._extras import install_command
 from .._typing import AnyArray
 from ..files.whole import replacing
-from .parquet_pieces import read_footer
-from .table_files import ParquetFiles, TableFiles, as_number, find_files, identifier, refuse_twins
-from .table_numbers import Rows, Table, chosen, numbers_of, type_of_texts
+from .columns.table_numbers import Rows, Table, chosen, numbers_of, type_of_texts
+from .files.parquet_pieces import read_footer
+from .files.table_files import ParquetFiles, TableFiles, as_number, find_files, identifier, refuse_twins
 
 _LONGEST = 200
 _ADVICE = ("Possible", "Please try", "  file =")

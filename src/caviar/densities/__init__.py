@@ -4,6 +4,7 @@ Evaluated, marginalised and conditioned exactly, sampled; from which follow regr
 detection of outliers. They are plain values, and know nothing of how they were fitted.
 """
 
+from .components.whitening import whitening_of_precisions, whitening_of_shapes
 from .measured import measured_log_density
 from .mixture import MixtureDensity
 from .normal import NormalMixture
@@ -11,7 +12,6 @@ from .outliers import OutlierThreshold
 from .prediction import ConditionalPrediction
 from .product import ProductStudentMixture
 from .student import StudentMixture
-from .whitening import whitening_of_precisions, whitening_of_shapes
 
 __all__ = [
     "ConditionalPrediction",

@@ -9,10 +9,10 @@ from typing import Any, Self
 import numpy as np
 
 from .._typing import AnyArray, Array
-from .components import Components
-from .quantiles import Univariate
-from .responsibilities import joint_log_densities, normalised
-from .student_t import conditional_stretch
+from .components.component import Components
+from .components.quantiles import Univariate
+from .components.responsibilities import joint_log_densities, normalised
+from .components.student_t import conditional_stretch
 
 
 @dataclass(frozen=True, eq=False, repr=False)

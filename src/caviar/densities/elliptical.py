@@ -10,9 +10,9 @@ import numpy as np
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
+from .components.scales import DiagonalScales, FullScales, Scales, SphericalScales
 from .conditioning import Regression
 from .mixture import MixtureDensity
-from .scales import DiagonalScales, FullScales, Scales, SphericalScales
 
 _STRUCTURES: dict[int, type[Scales]] = {1: SphericalScales, 2: DiagonalScales, 3: FullScales}
 """The structure of the scales by the number of axes of their whitening."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from .._typing import AnyArray, Array
+from .components.responsibilities import joint_log_densities, log_sum, normalised
 from .conditioning import Conditionable
-from .responsibilities import joint_log_densities, log_sum, normalised
 from .rows import blocks, patterns
 
 

@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 
 from .._typing import Array
 from ..numerics.linalg import cholesky
-from .components import Components
+from .components.component import Components
 
 _BLOCK_ROWS = 2048
 

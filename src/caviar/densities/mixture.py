@@ -18,11 +18,11 @@ from .._typing import AnyArray, Array
 from ..numerics.arguments import require_share, require_whole
 from ..numerics.randomness import generator
 from . import imputation, outliers
+from .components.quantiles import Univariate
 from .conditioning import Conditionable
 from .evaluation import each_log_densities, log_densities, shares
 from .outliers import OutlierThreshold
 from .prediction import ConditionalPrediction, predicted
-from .quantiles import Univariate
 from .rows import as_rows
 
 

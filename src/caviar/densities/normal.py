@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._typing import AnyArray, Array
+from .components.parameters import as_locations, as_weights, whitening_of
 from .elliptical import EllipticalMixture
-from .parameters import as_locations, as_weights, whitening_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)

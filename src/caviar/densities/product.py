@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
+from .components.parameters import as_df, as_locations, as_positive, as_weights
+from .components.scales import lengths
+from .components.student_t import log_kernel, log_normaliser, random_stretch
 from .conditioning import Regression
 from .mixture import MixtureDensity
-from .parameters import as_df, as_locations, as_positive, as_weights
-from .scales import lengths
-from .student_t import log_kernel, log_normaliser, random_stretch
 
 _ONE = np.array(1.0)
 

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
 from ..numerics.cached import cached_property
+from .components.parameters import as_df, as_locations, as_weights, whitening_of
+from .components.student_t import log_kernel, log_normaliser, random_stretch
 from .elliptical import EllipticalMixture
-from .parameters import as_df, as_locations, as_weights, whitening_of
-from .student_t import log_kernel, log_normaliser, random_stretch
 
 
 @dataclass(frozen=True, eq=False, repr=False)

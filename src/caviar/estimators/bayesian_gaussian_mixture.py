@@ -14,24 +14,24 @@ from .._typing import AnyArray, Array
 from ..fitting.many.kinds import Differences
 from ..fitting.model import Model
 from ..posterior.posterior import Posterior
-from ._arguments import require_choice, require_number
-from ._checkpointing import NextFit
-from ._component_prior import component_prior
-from ._data_scale import DataScale, scale_of
-from ._declared import estimator
-from ._evidence import HasEvidence
-from ._fitted import Fitted, keep
-from ._gaussian import GaussianEstimator, restate, state
-from ._known import fixed_weights
-from ._lazy_rows import whole
-from ._mean_precision_prior import learnt_mean_precision
-from ._mixture import REMEDY, RowsToFit, Statement
-from ._scale_prior import LearntScale, is_learnt, learnt_scale
-from ._searched import SearchedMixture
-from ._structure import ComponentPrior, Components, Form
-from ._weights import KnownWeights, WeightPrior, weight_prior
+from .arguments.checkpointing import NextFit
+from .arguments.checks import require_choice, require_number
+from .arguments.declared import estimator
+from .arguments.fitted import Fitted, keep
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component, start_of
 from .automatic.problem import Problem
+from .evidence import HasEvidence
+from .mixtures.gaussian import GaussianEstimator, restate, state
+from .mixtures.mixture import REMEDY, RowsToFit, Statement
+from .priors.component_prior import component_prior
+from .priors.known import fixed_weights
+from .priors.mean_precision_prior import learnt_mean_precision
+from .priors.scale_prior import LearntScale, is_learnt, learnt_scale
+from .priors.structure import ComponentPrior, Components, Form
+from .priors.weights import KnownWeights, WeightPrior, weight_prior
+from .searched import SearchedMixture
+from .tables.data_scale import DataScale, scale_of
+from .tables.lazy_rows import whole
 
 
 @estimator

@@ -28,15 +28,15 @@ from ..engine.ascent.driver import Progress
 from ..engine.ascent.status import Status
 from ..fitting.progress import lines, reporter
 from ..numerics.arguments import require_share, require_whole
-from ._arguments import as_generator, require_choice
-from ._checkpointing import Checkpointing
-from ._given_tables import is_coded, names_of, require_table, words_told
-from ._lazy_rows import checked_weights, lazy_rows, mean_of_rows, whole
-from ._mixed_columns import count_of_rows, some_rows
+from .arguments.checkpointing import Checkpointing
+from .arguments.checks import as_generator, require_choice
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto
 from .bayesian_gaussian_mixture import BayesianGaussianMixture
 from .mixed_mixture import MixedMixture
 from .structures import STRUCTURES
+from .tables.given_tables import is_coded, names_of, require_table, words_told
+from .tables.lazy_rows import checked_weights, lazy_rows, mean_of_rows, whole
+from .tables.mixed_columns import count_of_rows, some_rows
 
 _STRUCTURES = ("full", "tied", "diag", "spherical")
 

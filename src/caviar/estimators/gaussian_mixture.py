@@ -20,21 +20,15 @@ from ..fitting.model import Model
 from ..language import Variable
 from ..lazy.rows import in_memory
 from ..posterior.posterior import Posterior
-from ._arguments import (
-    as_array,
-    as_generator,
-    as_weights,
-    require_choice,
-    require_number,
-)
-from ._data_scale import DataScale, scale_of
-from ._declared import estimator
-from ._gaussian import GaussianEstimator, restate, state
-from ._known import fixed_weights
-from ._map_prior import check_names, map_concentration, map_prior
-from ._mixture import RowsToFit, Statement
-from ._structure import CovarianceStructure, Form
-from ._weights import DirichletWeights, KnownWeights, WeightPrior
+from .arguments.checks import as_array, as_generator, as_weights, require_choice, require_number
+from .arguments.declared import estimator
+from .mixtures.gaussian import GaussianEstimator, restate, state
+from .mixtures.mixture import RowsToFit, Statement
+from .priors.known import fixed_weights
+from .priors.map_prior import check_names, map_concentration, map_prior
+from .priors.structure import CovarianceStructure, Form
+from .priors.weights import DirichletWeights, KnownWeights, WeightPrior
+from .tables.data_scale import DataScale, scale_of
 
 _RELATIVE_FLOOR = 1e-6
 

@@ -20,17 +20,22 @@ from ..names import with_columns
 from ..numerics.arguments import require_whole
 from ..posterior.posterior import Posterior
 from ..posterior.prediction.prediction import Prediction
-from ._arguments import as_generator, require_choice
-from ._checkpointing import Checkpointing, NextFit
-from ._components import Component, Estimate
-from ._declared import estimator
-from ._evidence import HasEvidence
-from ._fitted import Fitted, keep
-from ._labels import known_labels
-from ._lazy_rows import mean_of_rows
-from ._saveable import PlainForm
-from ._searched import Searched
-from ._sequences import (
+from .arguments.checkpointing import Checkpointing, NextFit
+from .arguments.checks import as_generator, require_choice
+from .arguments.declared import estimator
+from .arguments.fitted import Fitted, keep
+from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component
+from .automatic.best import best_search
+from .automatic.sequences import SequenceProblem
+from .emissions import EMISSIONS, Emission
+from .evidence import HasEvidence
+from .mixtures.components import Component, Estimate
+from .priors.transitions import StepsPrior, largest_first, stationary, steps_prior
+from .saveable import PlainForm
+from .searched import Searched
+from .tables.labels import known_labels
+from .tables.lazy_rows import mean_of_rows
+from .tables.sequences import (
     checked_lengths,
     continued,
     log_densities_in_turn,
@@ -39,11 +44,6 @@ from ._sequences import (
     steps_after,
     weights_of_rows,
 )
-from ._transitions import StepsPrior, largest_first, stationary, steps_prior
-from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component
-from .automatic.best import best_search
-from .automatic.sequences import SequenceProblem
-from .emissions import EMISSIONS, Emission
 
 _REMEDY = "Fit again"
 _ALGORITHMS = ("viterbi", "map")

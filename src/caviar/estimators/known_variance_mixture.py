@@ -16,13 +16,13 @@ from ..data.rows import on_host
 from ..densities import MixtureDensity, NormalMixture
 from ..models import known_variance_mixture
 from ..posterior.posterior import Posterior
-from ._arguments import as_array, as_weights, require_number
-from ._declared import estimator
-from ._evidence import HasEvidence
-from ._fitted import Fitted, keep
-from ._lazy_rows import as_column, lazy_rows
-from ._mixture import RowsToFit, Statement
-from ._predictive import GaussianComponents
+from .arguments.checks import as_array, as_weights, require_number
+from .arguments.declared import estimator
+from .arguments.fitted import Fitted, keep
+from .evidence import HasEvidence
+from .mixtures.mixture import RowsToFit, Statement
+from .mixtures.predictive import GaussianComponents
+from .tables.lazy_rows import as_column, lazy_rows
 
 
 @estimator

@@ -26,9 +26,17 @@ from ..lazy.rows import in_memory
 from ..lazy.sparse_rows import SparseRows
 from ..numerics.arguments import require_whole
 from ..posterior.posterior import Posterior
-from ._arguments import as_generator
-from ._checkpointing import Checkpointing
-from ._collapsed import (
+from .arguments.checkpointing import Checkpointing
+from .arguments.checks import as_generator
+from .arguments.declared import estimator
+from .arguments.fitted import Fitted, keep
+from .automatic.problem import factors_of
+from .evidence import HasEvidence
+from .searched import Searched
+from .tables.given_tables import require_table, validated
+from .tables.lazy_rows import checked_documents, checked_weights
+from .tables.numbers import refuse_negative_counts, refuse_texts
+from .topics.collapsed import (
     COLLAPSED,
     LEARNING_PASSES,
     CollapsedFit,
@@ -38,19 +46,11 @@ from ._collapsed import (
     teller,
     watched,
 )
-from ._declared import estimator
-from ._documents_in_blocks import for_collapsed_passes, total_of
-from ._evidence import HasEvidence
-from ._fitted import Fitted, keep
-from ._given_tables import require_table, validated
-from ._lazy_rows import checked_documents, checked_weights
-from ._numbers import refuse_negative_counts, refuse_texts
-from ._perplexity import PerplexityWatch, divided, perplexity_of
-from ._searched import Searched
-from ._topic_schedule import schedule_of
-from ._topics import TopicsPrior, divergence, is_process, moved, topics_prior
-from ._words import Words
-from .automatic.problem import factors_of
+from .topics.documents_in_blocks import for_collapsed_passes, total_of
+from .topics.perplexity import PerplexityWatch, divided, perplexity_of
+from .topics.statement import TopicsPrior, divergence, is_process, moved, topics_prior
+from .topics.topic_schedule import schedule_of
+from .topics.words import Words
 
 _REMEDY = "Fit again, or add documents by partial_fit"
 

@@ -22,14 +22,20 @@ from ..models import mixed_mixture
 from ..numerics.arguments import require_whole
 from ..posterior.posterior import Posterior
 from ..posterior.prediction.prediction import Prediction
-from ._arguments import as_broadcast, as_generator, require_number
-from ._checkpointing import NextFit
-from ._components import Component, estimates_of
-from ._data_scale import scale_of
-from ._declared import estimator
-from ._evidence import HasEvidence
-from ._fitted import Fitted, keep
-from ._given_tables import (
+from .arguments.checkpointing import NextFit
+from .arguments.checks import as_broadcast, as_generator, require_number
+from .arguments.declared import estimator
+from .arguments.fitted import Fitted, keep
+from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component
+from .automatic.columns import ColumnsProblem
+from .evidence import HasEvidence
+from .mixtures.components import Component, estimates_of
+from .mixtures.mixed_density import MixedDensity, above_a_whole_row
+from .mixtures.mixture import RowsToFit, Statement
+from .saveable import PlainForm
+from .searched import SearchedMixture
+from .tables.data_scale import scale_of
+from .tables.given_tables import (
     as_objects,
     checked_objects,
     columns_of_categories,
@@ -37,8 +43,8 @@ from ._given_tables import (
     keep_names,
     require_table,
 )
-from ._lazy_rows import checked_rows, lazy_rows, whole
-from ._mixed_columns import (
+from .tables.lazy_rows import checked_rows, lazy_rows, whole
+from .tables.mixed_columns import (
     CATEGORY,
     COUNT,
     NUMBER,
@@ -48,12 +54,6 @@ from ._mixed_columns import (
     kinds_by_name,
     priors_by_name,
 )
-from ._mixed_density import MixedDensity, above_a_whole_row
-from ._mixture import RowsToFit, Statement
-from ._saveable import PlainForm
-from ._searched import SearchedMixture
-from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component
-from .automatic.columns import ColumnsProblem
 
 _LEAVES = {"Normal": NUMBER, "Categorical": CATEGORY, "Poisson": COUNT}
 """Family of an observed variable -> kind of its column."""

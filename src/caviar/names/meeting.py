@@ -11,6 +11,8 @@ import numpy as np
 
 from .._errors import DataError, PlateError
 from .._typing import Array
+from ..data.columns.labels import TextLabels, sequences_of_texts, stated_order, text_labels, whole_texts
+from ..data.columns.lost_digits import refuse_lost_digits
 from ..data.frames import (
     Frame,
     frame_of,
@@ -20,8 +22,6 @@ from ..data.frames import (
     of_other_rows,
     without_absent,
 )
-from ..data.labels import TextLabels, sequences_of_texts, stated_order, text_labels, whole_texts
-from ..data.lost_digits import refuse_lost_digits
 from ..language import Constant, Data, Node, Variable
 from .axes import ModelAxes, NamedAxis, in_words, listed
 from .names import Names

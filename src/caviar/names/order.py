@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from .._errors import DataError
-from ..data.labels import TextLabels
+from ..data.columns.labels import TextLabels
 from ..language import Variable
 from .axes import ModelAxes, NamedAxis
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from .._errors import ParameterError
-from ..estimators._saveable import Saveable
+from ..estimators.saveable import Saveable
 from ..families.base.marginals import variable_and_part
 from ..language import Data
 from ..posterior.figures import Figures

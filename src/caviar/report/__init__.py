@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ..estimators._components import Component, Estimate, column_names
+from ..estimators.mixtures.components import Component, Estimate, column_names
 from .html.page import gather, page_of, write, write_and_gather
 from .html.provenance import versions
 from .tables import component_table

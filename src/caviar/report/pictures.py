@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from .._errors import DataError
 from .._extras import install_command
 from .._typing import Array
-from ..estimators._components import column_names, telling_columns
+from ..estimators.mixtures.components import column_names, telling_columns
 from ..files.whole import replacing
 
 try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._errors import ParameterError
-from ..estimators._components import Component
+from ..estimators.mixtures.components import Component
 from ..numerics.arguments import require_share
 
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..._errors import ParameterError
 from ..._typing import Array
-from .._arguments import as_array
+from ..arguments.checks import as_array
 
 AUTO = "auto"
 AUTO_CONCENTRATION = 1.0

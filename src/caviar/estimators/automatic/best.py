@@ -11,7 +11,7 @@ from ..._typing import Array
 from ...engine.ascent.driver import Progress
 from ...engine.ascent.status import Status
 from ...posterior.posterior import Posterior
-from .._mixture import among
+from ..mixtures.mixture import among
 from .move import Move
 from .pace import Pace, watched
 from .problem import Problem

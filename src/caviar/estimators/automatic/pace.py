@@ -11,7 +11,7 @@ from typing import Any
 
 from ...engine.ascent.driver import Progress, Search
 from ...fitting.progress import lines, reporter
-from .._fit_arguments import progress_of
+from ..arguments.fit_arguments import progress_of
 from .move import Move
 
 

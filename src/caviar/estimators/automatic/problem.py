@@ -23,7 +23,7 @@ from ...fitting.model import Model
 from ...fitting.rows import as_executor, bound_of, rows_of
 from ...language import Variable
 from ...posterior.posterior import Posterior
-from .._checkpointing import NextFit
+from ..arguments.checkpointing import NextFit
 from .move import Patience
 
 _ROUNDING = 1e-10

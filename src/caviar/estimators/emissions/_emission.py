@@ -12,7 +12,7 @@ from ..._typing import AnyArray, Array
 from ...language import Plate, Variable
 from ...posterior.posterior import Posterior
 from ...posterior.prediction.prediction import Prediction
-from .._structure import Label
+from ..priors.structure import Label
 
 Observe = Callable[[Label, Plate], Variable]
 """States the rows ``x``, given what chooses their states, and the plate of the states."""

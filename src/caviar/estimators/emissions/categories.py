@@ -11,17 +11,17 @@ import numpy as np
 
 from ..._errors import DataError, ParameterError
 from ..._typing import AnyArray, Array
-from ...data.labels import is_absent
+from ...data.columns.labels import is_absent
 from ...data.rows import on_host
 from ...files.naming import listed
 from ...language import Categorical, Dirichlet, Plate, Variable
 from ...posterior.posterior import Posterior
 from ...posterior.prediction.prediction import Prediction
-from .._arguments import as_broadcast
-from .._components import estimates_of
-from .._fitted import keep
-from .._given_tables import require_table, validated
-from .._structure import Label
+from ..arguments.checks import as_broadcast
+from ..arguments.fitted import keep
+from ..mixtures.components import estimates_of
+from ..priors.structure import Label
+from ..tables.given_tables import require_table, validated
 from ._emission import Emission, Emitted, Observe
 
 

@@ -16,10 +16,10 @@ from ...language import Gamma, Plate, Poisson, Variable
 from ...numerics.gamma_function import log_rising_factorial
 from ...posterior.posterior import Posterior
 from ...posterior.prediction.prediction import Prediction
-from .._components import estimates_of
-from .._data_scale import scale_of
-from .._numbers import rows_of_numbers
-from .._structure import Label
+from ..mixtures.components import estimates_of
+from ..priors.structure import Label
+from ..tables.data_scale import scale_of
+from ..tables.numbers import rows_of_numbers
 from ._emission import Emission, Emitted, Observe
 
 

@@ -13,14 +13,14 @@ from ...densities import MixtureDensity
 from ...language import Plate, Variable
 from ...posterior.posterior import Posterior
 from ...posterior.prediction.prediction import Prediction
-from .._arguments import require_choice
-from .._component_prior import component_prior
-from .._components import estimates_of
-from .._data_scale import scale_of
-from .._numbers import rows_of_numbers
-from .._structure import Components, CovarianceStructure, Form, Label
-from .._uncertainty import mean_interval
+from ..arguments.checks import require_choice
+from ..mixtures.components import estimates_of
+from ..mixtures.uncertainty import mean_interval
+from ..priors.component_prior import component_prior
+from ..priors.structure import Components, CovarianceStructure, Form, Label
 from ..structures import STRUCTURES
+from ..tables.data_scale import scale_of
+from ..tables.numbers import rows_of_numbers
 from ._emission import Emission, Emitted, Observe
 
 

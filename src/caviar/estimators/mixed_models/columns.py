@@ -14,9 +14,9 @@ from sklearn.utils import _safe_indexing
 
 from ..._errors import DataError
 from ..._typing import AnyArray, Array
+from ...data.columns.labels import TextLabels, are_ordered, text_labels
+from ...data.columns.lost_digits import numbers_that_are_there, refuse_lost_digits
 from ...data.frames import Frame, frame_of, has_dates, index_of, without_absent
-from ...data.labels import TextLabels, are_ordered, text_labels
-from ...data.lost_digits import numbers_that_are_there, refuse_lost_digits
 
 _FEW_LEVELS = 5
 """Texts of so few numbers may be codes, even if each row has its own."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._errors import DataError, ParameterError
 from ..._typing import AnyArray, Array
-from ...data.labels import are_ordered, text_labels
+from ...data.columns.labels import are_ordered, text_labels
 from ...language import (
     Bernoulli,
     Binomial,

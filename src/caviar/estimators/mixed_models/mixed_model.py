@@ -17,11 +17,11 @@ from ...engine.binding.values import as_weights
 from ...posterior.pandas_tables import data_frame
 from ...posterior.posterior import Posterior
 from ...posterior.prediction.prediction import Prediction
-from .._arguments import as_generator, require_choice, require_number
-from .._declared import estimator
-from .._evidence import HasEvidence
-from .._fitted import Fitted, keep
-from .._lazy_rows import mean_of_rows
+from ..arguments.checks import as_generator, require_choice, require_number
+from ..arguments.declared import estimator
+from ..arguments.fitted import Fitted, keep
+from ..evidence import HasEvidence
+from ..tables.lazy_rows import mean_of_rows
 from .columns import Rows
 from .design import COMMON, Encoding
 from .families import ORDINAL, RESIDUAL, Family, categories_of, family_of, trials_of

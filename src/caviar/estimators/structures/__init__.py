@@ -1,6 +1,6 @@
 """Covariance structures: what the covariance matrices of the components of a mixture share."""
 
-from .._structure import CovarianceStructure
+from ..priors.structure import CovarianceStructure
 from .diagonal import Diagonal
 from .full import Full
 from .spherical import Spherical

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from ..._typing import Array
 from ...densities import MixtureDensity, NormalMixture, ProductStudentMixture, StudentMixture
 from ...language import Gamma, Normal, NormalGamma, Plate, Variable
-from .._arguments import as_broadcast
-from .._data_scale import DataScale
-from .._known import NORMAL_DF
-from .._structure import ComponentPrior, Components, CovarianceStructure, Form, JointForm, Label
+from ..arguments.checks import as_broadcast
+from ..priors.known import NORMAL_DF
+from ..priors.structure import ComponentPrior, Components, CovarianceStructure, Form, JointForm, Label
+from ..tables.data_scale import DataScale
 
 
 class ColumnStructure(CovarianceStructure):

@@ -17,10 +17,10 @@ from ...densities import (
 )
 from ...language import MultivariateNormal, NormalWishart, Plate, Variable, Wishart
 from ...numerics.linalg import cholesky, inverse
-from .._arguments import as_positive_definite, require_number
-from .._data_scale import DataScale
-from .._known import NORMAL_DF
-from .._structure import ComponentPrior, Components, CovarianceStructure, Form, JointForm, Label
+from ..arguments.checks import as_positive_definite, require_number
+from ..priors.known import NORMAL_DF
+from ..priors.structure import ComponentPrior, Components, CovarianceStructure, Form, JointForm, Label
+from ..tables.data_scale import DataScale
 
 
 class MatrixStructure(CovarianceStructure):

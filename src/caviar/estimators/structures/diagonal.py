@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..._typing import Array
-from .._arguments import as_positive
-from .._data_scale import DataScale
+from ..arguments.checks import as_positive
+from ..tables.data_scale import DataScale
 from ._columns import ColumnStructure, IndependentColumns, JointColumns
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..._typing import Array
-from .._arguments import as_positive_definite
+from ..arguments.checks import as_positive_definite
 from ._matrices import IndependentMatrices, JointMatrices, MatrixStructure
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..._typing import Array
-from .._arguments import as_positive_definite
+from ..arguments.checks import as_positive_definite
 from ._matrices import IndependentMatrices, JointMatrices, MatrixStructure
 
 

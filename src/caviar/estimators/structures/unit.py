@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._errors import ParameterError
 from ..._typing import Array
-from .._data_scale import DataScale
+from ..tables.data_scale import DataScale
 from ._columns import KnownColumns
 from .spherical import Spherical
 

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from ..._errors import DataError, ParameterError
-from ...estimators._components import column_names
 from ...estimators.hidden_markov_model import HiddenMarkovModel
 from ...estimators.latent_dirichlet_allocation import LatentDirichletAllocation
 from ...estimators.mixed_mixture import MixedMixture
 from ...estimators.mixed_models.mixed_model import MixedModel
+from ...estimators.mixtures.components import column_names
 from ...files.whole import replacing
 from ...numerics.arguments import require_whole
 from ...posterior.posterior import Posterior

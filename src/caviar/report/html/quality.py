@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._typing import Array
-from ...data.row_numbers import numbers_rows
+from ...data.columns.row_numbers import numbers_rows
 
 FIGURES = ("mean", "sd", "min", "median", "max")
 CONSTANT = "constant: it does not distinguish rows"

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..._errors import CaviarError
-from ...estimators._saveable import Saveable
+from ...estimators.saveable import Saveable
 from ...language import Categorical, Data, Variable
 from ...posterior.posterior import Posterior
 from ...posterior.prediction.residuals import Residuals

@@ -14,8 +14,8 @@ import numpy as np
 
 from ...._errors import ParameterError
 from ...._typing import AnyArray, Array
-from ....estimators._components import column_names, covariances_of, means_of, telling_columns
-from ....estimators._uncertainty import mean_marginal
+from ....estimators.mixtures.components import column_names, covariances_of, means_of, telling_columns
+from ....estimators.mixtures.uncertainty import mean_marginal
 from ...tables import component_table
 from ..checks.section import Checks
 from ..numbers import in_digits, spread_out

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...._typing import AnyArray
-from ....data.row_numbers import has_moments_of_row_numbers
+from ....data.columns.row_numbers import has_moments_of_row_numbers
 from ....language import Data, Variable
 from ..numbers import as_numbers
 from ..quality import CONSTANT, FIGURES, NUMBERS, line_of, quality_of

@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any
 
 from ...._errors import DataError, ParameterError
-from ....estimators._components import column_names, told_by
 from ....estimators.mixed_models.columns import Rows as Table
 from ....estimators.mixed_models.design import NEW
+from ....estimators.mixtures.components import column_names, told_by
 from ....language import Categorical, Data, MarkovChain
 from ....posterior.figures import Figures
 from ....posterior.posterior import Posterior

@@ -1,0 +1,1 @@
+"""What the commands say of each kind of model, and of its rows."""

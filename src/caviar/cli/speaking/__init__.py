@@ -1,0 +1,1 @@
+"""What the command line says: messages in its words, progress, and results."""

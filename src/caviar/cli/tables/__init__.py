@@ -1,0 +1,1 @@
+"""Tables, arrays and documents that the commands read and write."""

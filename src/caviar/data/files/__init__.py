@@ -1,0 +1,1 @@
+"""Files that tables are read from, and what is copied of them."""

@@ -1,0 +1,1 @@
+"""Components of mixtures: their centres, scales and densities."""

@@ -1,0 +1,1 @@
+"""Arguments of estimators: declared once, checked, passed on, and in docstrings."""

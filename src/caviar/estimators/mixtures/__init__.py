@@ -1,0 +1,1 @@
+"""What the mixtures share: statement, fit, attributes and predictions."""

@@ -1,0 +1,1 @@
+"""Priors that the arguments of estimators ask for, and what users know."""

@@ -1,0 +1,101 @@
+"""Tables of numbers in memory, under scikit-learn's contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from ..._errors import DataError
+from ..._typing import AnyArray
+from ...data import LazyTable, WordCounts
+from ...data.columns.lost_digits import refuse_lost_digits
+from ...data.rows import on_host
+from ...datasets import Corpus
+from .given_tables import quiet, require_table, validated, words_told
+from .lazy_rows import checked_rows, lazy_rows, whole
+
+_STACKED = (
+    "Stack sequences of equal length by X.reshape(-1, X.shape[2]), and give lengths=[X.shape[1]] * len(X)"
+)
+
+
+def rows_of_numbers(estimator: Any, X: Any, *, reset: bool) -> AnyArray:
+    """Return rows of finite numbers, or NaN where an entry is missing, (N, D), in double precision.
+
+    Parameters
+    ----------
+    estimator
+        Remembers number and names of the columns (``reset``), or has those of the fit.
+    X
+        An array or a table; one that is read in blocks has to fit in memory.
+
+    Raises
+    ------
+    ValueError
+        If they are no such rows.
+    """
+    found = numbers_as_given(estimator, X, reset=reset, hint=_STACKED)
+    return np.asarray(whole(found, "a sequence"), dtype=np.float64)
+
+
+def numbers_as_given(estimator: Any, X: Any, *, reset: bool, hint: str = "") -> Any:
+    """Return rows as :func:`rows_of_numbers` does, an array in its own precision, or lazy as they came."""
+    require_table(X, hint)
+    X = on_host(X)
+    if reset:
+        refuse_lost_digits(X, "X")
+    rows = lazy_rows(X)
+    if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
+        return checked_rows(estimator, X, rows, reset=reset)
+    with np.errstate(invalid="ignore"), words_told(X):
+        found = validated(estimator, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
+        # a table of Polars with a column of texts comes as objects
+        return quiet(found.astype(np.float64) if found.dtype.kind in "OU" else found)
+
+
+def refuse_negative_counts(counts: csr_array) -> None:
+    """Refuse word counts below 0.
+
+    Raises
+    ------
+    DataError
+        If there is one. Its text has the words that scikit-learn's checks look for.
+    """
+    if counts.nnz and counts.data.min() < 0:
+        place = int(np.argmax(counts.data < 0))
+        row = int(np.searchsorted(counts.indptr, place, side="right")) - 1
+        raise DataError(
+            f"X has {counts.data[place]:g} in row {row}, column {counts.indices[place]}, and topics are fitted to word "
+            f"counts, which are 0 or more. Negative values in data passed to LatentDirichletAllocation are refused"
+        )
+
+
+def refuse_texts(X: Any) -> None:
+    """Refuse texts, whose words have to be counted first, and counts that are together with their words.
+
+    Raises
+    ------
+    DataError
+        If the first document is a text, X has counts and words, as a Corpus or WordCounts, or is read in blocks.
+    """
+    if isinstance(X, LazyTable):
+        raise DataError(
+            "X is a table of scan(...), which topics do not read: documents that are larger than memory come from "
+            "scan_documents(...); a table of counts that fits into memory is an array, a sparse matrix or a DataFrame, "
+            "as from pandas.read_csv or read_parquet"
+        )
+    if isinstance(X, Corpus | WordCounts):
+        raise DataError(
+            f"X is a {type(X).__name__}, counts of words together with the words: give vocabulary=X.words to the "
+            f"estimator, and X.counts in place of X"
+        )
+    is_array = isinstance(X, np.ndarray) or hasattr(X, "to_numpy")
+    is_flat = isinstance(X, list | tuple) or (is_array and getattr(X, "ndim", 2) == 1)
+    if is_flat and isinstance(next(iter(X), None), str):
+        raise DataError(
+            "X has a text in row 0, but topics are fitted to word counts, documents x words. Count the words with "
+            "found = caviar.data.count_words(texts), then pass vocabulary=found.words to the estimator and "
+            "found.counts as X (or use scikit-learn's CountVectorizer)"
+        )

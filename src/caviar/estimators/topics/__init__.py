@@ -1,0 +1,1 @@
+"""What an estimator of topics states, its passes, words and documents."""
