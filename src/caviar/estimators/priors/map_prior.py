@@ -82,8 +82,8 @@ def map_prior(
 
     Examples
     --------
-    >>> from ._data_scale import scale_of
-    >>> from .structures import STRUCTURES
+    >>> from ..tables.data_scale import scale_of
+    >>> from ..structures import STRUCTURES
     >>> scale = scale_of(np.array([[0.0], [1.0]]))
     >>> map_prior({"covariance": [[0.5]]}, STRUCTURES["full"], scale, 2).df
     3
