@@ -55,7 +55,7 @@ CORE = (
 _OTHERS = "an object of the user or of another library"
 HOOKS = {
     "engine/ascent/lost_digits.py": (2, "families name the precision of their location in two ways"),
-    "engine/ascent/schedules/saddles.py": (1, "only families of locations can be moved"),
+    "engine/ascent/schedules/moves/saddles.py": (1, "only families of locations can be moved"),
     "fitting/data_summary.py": (2, _OTHERS),
     "engine/binding/nested.py": (3, _OTHERS),
     "engine/binding/values.py": (

@@ -9,7 +9,7 @@ import pytest
 
 import caviar as cv
 from caviar.engine.ascent.schedules import beyond_saddles
-from caviar.engine.ascent.schedules.swaps import Mixture
+from caviar.engine.ascent.schedules.moves.swaps import Mixture
 from caviar.estimators.automatic import search as searches
 from caviar.estimators.automatic.memory import Memory
 from caviar.estimators.automatic.problem import Problem

@@ -7,8 +7,8 @@ import pytest
 
 import caviar as cv
 import caviar.estimators.automatic.search as search
-from caviar.engine.ascent.schedules.swaps import Mixture
-from caviar.engine.ascent.schedules.weighed import weighed
+from caviar.engine.ascent.schedules.moves.swaps import Mixture
+from caviar.engine.ascent.schedules.moves.weighed import weighed
 from caviar.estimators.automatic.problem import Problem, factors_of, state_at
 from caviar.estimators.automatic.proposals import QUICK, cuts_of
 

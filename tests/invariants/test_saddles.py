@@ -9,7 +9,8 @@ from checkpoint.comparing import after, assert_same_bits, broken_off_until_done
 
 import caviar as cv
 from caviar.engine import assemble
-from caviar.engine.ascent.schedules import beyond_saddles, saddles
+from caviar.engine.ascent.schedules import beyond_saddles
+from caviar.engine.ascent.schedules.moves import saddles
 from invariants.registry import CASES
 
 Array = np.ndarray

@@ -9,8 +9,8 @@ import pytest
 from thinning import amount
 
 import caviar as cv
-from caviar.engine.ascent.schedules.halves import halves
-from caviar.engine.ascent.schedules.swaps import Mixture
+from caviar.engine.ascent.schedules.moves.halves import halves
+from caviar.engine.ascent.schedules.moves.swaps import Mixture
 from caviar.engine.design.features import FeatureTable
 from caviar.engine.rows.row_map import RowMap
 

@@ -6,7 +6,8 @@ from invariants.registry import CASES
 
 import caviar as cv
 from caviar.engine.ascent.schedules import batch
-from caviar.engine.ascent.schedules.acceleration import (
+from caviar.engine.ascent.schedules.batch import Batch
+from caviar.engine.ascent.schedules.moves.acceleration import (
     Memory,
     Move,
     Pair,
@@ -14,7 +15,6 @@ from caviar.engine.ascent.schedules.acceleration import (
     secant_move,
     share_of_secant,
 )
-from caviar.engine.ascent.schedules.batch import Batch
 from caviar.engine.ascent.state import updated_from
 from caviar.numerics.records import replaced
 

@@ -28,7 +28,7 @@ def test_a_picture_is_that_of_its_baseline(name, tmp_path):
 
 def test_another_picture_is_told_from_the_baseline(tmp_path, monkeypatch):
     """The comparison can fail: other colours, or other hatches, are noticed."""
-    monkeypatch.setattr("caviar.plot.colours.colours_of", lambda n: np.full((n, 3), 0.9))
+    monkeypatch.setattr("caviar.plot.parts.colours.colours_of", lambda n: np.full((n, 3), 0.9))
     write("weights", tmp_path / "drawn.png")
     assert difference(tmp_path / "drawn.png", "weights", tmp_path) is not None
 

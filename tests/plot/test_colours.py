@@ -8,7 +8,7 @@ Visualization and Computer Graphics 15 (2009), 1291-1298, for linear RGB.
 import numpy as np
 import pytest
 
-from caviar.plot.colours import blend, colours_of, hatch_of, line_of, marker_of
+from caviar.plot.parts.colours import blend, colours_of, hatch_of, line_of, marker_of
 
 VISION = {
     "normal": np.eye(3),
@@ -82,7 +82,7 @@ def test_the_style_sheet_has_the_same_colours():
     from matplotlib import rc_context, rcParams
     from matplotlib.colors import to_rgb
 
-    from caviar.plot._axes import STYLE
+    from caviar.plot.parts.axes import STYLE
 
     with rc_context(fname=STYLE):
         cycle = rcParams["axes.prop_cycle"].by_key()["color"]

@@ -214,7 +214,7 @@ def test_labels_have_no_calibration():
 def test_dark_figures_stay_dark_and_lines_on_them_are_light():
     from matplotlib import pyplot as plt
 
-    from caviar.plot._axes import luminance
+    from caviar.plot.parts.axes import luminance
 
     light = cv.plot.weights(faithful())
     assert luminance(light.figure.get_facecolor()) > 0.9

@@ -8,7 +8,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Polygon
 
 import caviar as cv
-from caviar.plot.colours import blend, colours_of
+from caviar.plot.parts.colours import blend, colours_of
 from plot.fits import FAITHFUL, MEASURES, PENGUINS, faithful, penguins
 
 ROWS = PENGUINS.values[:, 2:6]

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.collections import PolyCollection
 
 import caviar as cv
-from caviar.plot.colours import blend, colours_of
+from caviar.plot.parts.colours import blend, colours_of
 from plot.fits import FAITHFUL, GALAXIES, PENGUINS, chain, faithful, galaxies, penguins, steps, topics
 
 

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import caviar as cv
-from caviar.engine.ascent.schedules.saddles import _Response
+from caviar.engine.ascent.schedules.moves.saddles import _Response
 from caviar.engine.ascent.state import AscentState, begin
 from caviar.engine.evaluation.evaluate import in_frame
 from caviar.engine.response.operator import ResponseOperator

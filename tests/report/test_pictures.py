@@ -8,7 +8,7 @@ from matplotlib.patches import Polygon
 
 import caviar as cv
 from caviar.estimators.mixtures.uncertainty import mean_marginal
-from caviar.plot.colours import blend, colours_of
+from caviar.plot.parts.colours import blend, colours_of
 from caviar.report import draw, save_picture
 
 FAITHFUL = cv.datasets.load_faithful()

@@ -6,8 +6,8 @@ import pytest
 import caviar as cv
 from caviar.engine import assemble
 from caviar.engine.ascent.schedules import relaxed, renewing
-from caviar.engine.ascent.schedules.acceleration import Memory, Move, Place
 from caviar.engine.ascent.schedules.batch import Batch
+from caviar.engine.ascent.schedules.moves.acceleration import Memory, Move, Place
 
 pytestmark = pytest.mark.filterwarnings("ignore::caviar.CaviarWarning")
 

@@ -7,7 +7,8 @@ import pytest
 
 import caviar as cv
 from caviar.engine import assemble
-from caviar.engine.ascent.schedules import beyond_saddles, saddles
+from caviar.engine.ascent.schedules import beyond_saddles
+from caviar.engine.ascent.schedules.moves import saddles
 from caviar.engine.ascent.state import with_optimal_locals
 from caviar.engine.rows.e_step import IndependentRows
 from caviar.engine.rows.terms.row_term import BlockWork

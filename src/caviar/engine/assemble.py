@@ -19,12 +19,12 @@ from .ascent.schedule import Ascent, Schedule, StatedSchedule
 from .ascent.schedules.auto import Auto
 from .ascent.schedules.batch import Batch
 from .ascent.schedules.beyond_saddles import BeyondSaddles
-from .ascent.schedules.components import why_no_swaps
 from .ascent.schedules.coupled import Coupled
 from .ascent.schedules.cut import Cut
 from .ascent.schedules.expansion.expanded import expanded
 from .ascent.schedules.incremental import Incremental
 from .ascent.schedules.mixed_precision import as_exact_as
+from .ascent.schedules.moves.components import why_no_swaps
 from .ascent.schedules.renewing import renewing
 from .ascent.schedules.stochastic import Stochastic
 from .ascent.schedules.swapping import AS_LONG_AS_IT_PAYS, BRIEFLY, Swapping

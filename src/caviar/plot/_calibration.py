@@ -11,9 +11,9 @@ from scipy.stats import binom
 from .._typing import Array
 from ..numerics.arguments import central_ends, require_share, require_whole
 from ..posterior.prediction.residuals import means_of_neighbours
-from ._axes import in_style, ink, is_dark, muted, new_axes, paper, stroke
-from ._observed import Beside, beside
-from .colours import area_of, colours_of
+from .parts.axes import in_style, ink, is_dark, muted, new_axes, paper, stroke
+from .parts.colours import area_of, colours_of
+from .parts.observed import Beside, beside
 
 _FEWEST_IN_A_BIN, _MOST_BINS = 10, 20
 

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 
 from .._errors import ParameterError
 from ..posterior.evidence.comparison import Comparison
-from ._axes import in_style, muted, new_axes, paper, stroke
-from .colours import colours_of
+from .parts.axes import in_style, muted, new_axes, paper, stroke
+from .parts.colours import colours_of
 
 
 @in_style

@@ -13,11 +13,11 @@ from matplotlib.ticker import FuncFormatter
 from .._errors import ParameterError
 from .._typing import Array
 from ..numerics.arguments import require_share
-from ._axes import in_style, ink, muted, new_axes, stroke
-from ._mixture import NEGLIGIBLE
-from ._posterior_figures import names_along, posterior_of
 from ._responsibilities import hidden_labels
-from .colours import colours_of, line_of, marker_of
+from .parts.axes import in_style, ink, muted, new_axes, stroke
+from .parts.colours import colours_of, line_of, marker_of
+from .parts.mixture import NEGLIGIBLE
+from .parts.posterior_figures import names_along, posterior_of
 
 _LEAST = 1e-4
 """Shares below are drawn here."""

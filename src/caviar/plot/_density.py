@@ -15,9 +15,9 @@ from .._errors import ParameterError
 from .._typing import Array
 from ..numerics.arguments import require_share
 from ..posterior.simulation import one_by_one
-from ._axes import BAR_EDGES, BARS, in_style, ink, is_dark, muted, new_axes, stroke
-from ._mixture import Mixture, mixture_of, rows_of, thinned
 from ._pair import draw_curves, draw_points, number
+from .parts.axes import BAR_EDGES, BARS, in_style, ink, is_dark, muted, new_axes, stroke
+from .parts.mixture import Mixture, mixture_of, rows_of, thinned
 
 _MOST_ROWS = 4000
 _GRID = 400

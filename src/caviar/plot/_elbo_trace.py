@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from .._typing import Array
-from ._axes import in_style, ink, muted, new_axes
-from ._posterior_figures import posterior_of
+from .parts.axes import in_style, ink, muted, new_axes
+from .parts.posterior_figures import posterior_of
 
 
 @in_style

@@ -14,15 +14,9 @@ from .._typing import AnyArray
 from ..families.base.marginals import variable_and_part
 from ..numerics.arguments import require_share
 from ..posterior.figures import Figures
-from ._axes import LINES, in_style, muted, new_axes, new_grid, paper, stroke
-from ._posterior_figures import (
-    as_stated,
-    figures_for,
-    figures_of_one,
-    places_of,
-    posterior_of,
-)
-from .colours import colours_of
+from .parts.axes import LINES, in_style, muted, new_axes, new_grid, paper, stroke
+from .parts.colours import colours_of
+from .parts.posterior_figures import as_stated, figures_for, figures_of_one, places_of, posterior_of
 
 _SIMILAR = 10.0
 """Times that the entries of a vector may differ in size on one scale."""

@@ -13,9 +13,9 @@ from .._errors import ParameterError
 from .._typing import AnyArray, Array
 from ..numerics.arguments import require_share
 from ..posterior.figures import Figures
-from ._axes import headline, in_lines, in_style, muted, new_grid, paper, stroke
-from ._posterior_figures import figures_of, posterior_of
-from .colours import colours_of
+from .parts.axes import headline, in_lines, in_style, muted, new_grid, paper, stroke
+from .parts.colours import colours_of
+from .parts.posterior_figures import figures_of, posterior_of
 
 _MOST_NAMED = 60
 """Groups whose names are written."""

@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from .._typing import AnyArray
 from ..numerics.arguments import require_share
 from ..posterior.figures import Figures
-from ._axes import LINES, headline, in_style, muted, new_grid, paper, stroke
-from ._cells import draw_cells
-from ._posterior_figures import names_along, table_of
-from .colours import colours_of
+from .parts.axes import LINES, headline, in_style, muted, new_grid, paper, stroke
+from .parts.cells import draw_cells
+from .parts.colours import colours_of
+from .parts.posterior_figures import names_along, table_of
 
 _MOST_PANELS = 6
 _MOST_CELLS = 150

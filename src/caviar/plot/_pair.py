@@ -15,9 +15,9 @@ from matplotlib.patches import Polygon
 from matplotlib.patheffects import withStroke
 
 from .._typing import AnyArray, Array
-from ._axes import ink, muted, paper, shade, stroke
-from ._mixture import Mixture
-from .colours import blend, line_of, marker_of
+from .parts.axes import ink, muted, paper, shade, stroke
+from .parts.colours import blend, line_of, marker_of
+from .parts.mixture import Mixture
 
 _CIRCLE = np.stack([np.cos(np.linspace(0, 2 * np.pi, 121)), np.sin(np.linspace(0, 2 * np.pi, 121))])
 

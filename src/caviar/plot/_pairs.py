@@ -12,10 +12,10 @@ from matplotlib.lines import Line2D
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
 from ..numerics.arguments import require_share
-from ._axes import BAR_EDGES, BARS, headline, hide_frame, in_style, ink, new_grid, paper, stroke
-from ._mixture import Mixture, mixture_of, rows_of, thinned
 from ._pair import draw_curves, draw_pair, keys
-from .colours import line_of, marker_of
+from .parts.axes import BAR_EDGES, BARS, headline, hide_frame, in_style, ink, new_grid, paper, stroke
+from .parts.colours import line_of, marker_of
+from .parts.mixture import Mixture, mixture_of, rows_of, thinned
 
 _MOST_COLUMNS = 8
 _MOST_KEYS = 10

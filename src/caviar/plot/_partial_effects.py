@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from .._errors import ParameterError
 from .._typing import AnyArray
 from ..numerics.arguments import require_share
-from ._axes import ACROSS, headline, in_style, muted, new_panels, shade, slant, stroke
-from ._covariates import Column, covariates_of
-from ._curves import Curve, Draws
-from .colours import colours_of
+from .parts.axes import ACROSS, headline, in_style, muted, new_panels, shade, slant, stroke
+from .parts.colours import colours_of
+from .parts.covariates import Column, covariates_of
+from .parts.curves import Curve, Draws
 
 _MOST = 16
 _MOST_TICKS = 300

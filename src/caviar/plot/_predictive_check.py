@@ -16,10 +16,10 @@ from ..numerics.arguments import require_share
 from ..posterior.diagnostics.replicates import Bars, bars_of, replicated
 from ..posterior.new_rows import rows_first
 from ..posterior.posterior import Posterior
-from ._axes import BAR_EDGES, BARS, in_style, ink, new_axes, paper, shade, stroke
-from ._observed import entry_of, of_rows
-from ._posterior_figures import placed, posterior_of
-from .colours import colours_of
+from .parts.axes import BAR_EDGES, BARS, in_style, ink, new_axes, paper, shade, stroke
+from .parts.colours import colours_of
+from .parts.observed import entry_of, of_rows
+from .parts.posterior_figures import placed, posterior_of
 
 _STATISTICS: Mapping[str, Callable[[Array], float]] = {
     "mean": lambda values: float(np.mean(values)),

@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from .._errors import ParameterError
 from .._typing import AnyArray
 from ..posterior.diagnostics.curves import Curves, posterior_curves, prior_curves
-from ._axes import headline, hide_frame, in_style, muted, new_panels, shade, stroke
-from ._posterior_figures import as_stated, figures_of_one, placed, places_of, posterior_of
-from .colours import colours_of
+from .parts.axes import headline, hide_frame, in_style, muted, new_panels, shade, stroke
+from .parts.colours import colours_of
+from .parts.posterior_figures import as_stated, figures_of_one, placed, places_of, posterior_of
 
 _WIDEST = 6.0
 """Panels in a row, and times that an axis may be as wide as the posterior."""

@@ -11,11 +11,11 @@ from matplotlib.axes import Axes
 from .._errors import ParameterError
 from .._typing import AnyArray
 from ..numerics.arguments import require_share
-from ._axes import in_style, ink, new_axes, shade, stroke
-from ._covariates import Covariates, covariates_of, levels_of
-from ._curves import Curve, Draws
-from ._mixture import thinned
-from .colours import colours_of, line_of, marker_of
+from .parts.axes import in_style, ink, new_axes, shade, stroke
+from .parts.colours import colours_of, line_of, marker_of
+from .parts.covariates import Covariates, covariates_of, levels_of
+from .parts.curves import Curve, Draws
+from .parts.mixture import thinned
 
 _MOST_LINES = 8
 

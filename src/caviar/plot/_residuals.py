@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from .._errors import DataError
 from .._typing import Array
 from ..posterior.prediction.residuals import means_of_neighbours
-from ._axes import in_style, ink, muted, new_axes, paper, shade
-from ._mixture import thinned
-from ._observed import Beside, beside
-from .colours import colours_of
+from .parts.axes import in_style, ink, muted, new_axes, paper, shade
+from .parts.colours import colours_of
+from .parts.mixture import thinned
+from .parts.observed import Beside, beside
 
 _FEWEST_IN_A_BIN, _MOST_BINS = 8, 25
 _WIDTH = 1.959963984540054

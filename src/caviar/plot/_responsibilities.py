@@ -13,11 +13,11 @@ from matplotlib.patches import Patch
 from .._errors import DataError, ParameterError
 from .._typing import AnyArray, Array
 from ..families import Categorical, ChainMixture, ForecastMarkovChain, MarkovChain
-from ._axes import in_style, is_dark, muted, new_axes, shade
-from ._mixture import Mixture, is_gaussian_mixture, mixture_of, rows_of, thinned
 from ._pair import draw_points
-from ._posterior_figures import names_along, placed, posterior_of
-from .colours import area_of, marker_of
+from .parts.axes import in_style, is_dark, muted, new_axes, shade
+from .parts.colours import area_of, marker_of
+from .parts.mixture import Mixture, is_gaussian_mixture, mixture_of, rows_of, thinned
+from .parts.posterior_figures import names_along, placed, posterior_of
 
 _MOST_BARS = 1000
 _MOST_STACKED = 8

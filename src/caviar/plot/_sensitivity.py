@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from .._errors import ParameterError
 from ..posterior.linear_response import LinearResponse
 from ..posterior.sensitivity import Sensitivity
-from ._axes import in_style, new_axes, slant
-from ._cells import draw_cells
+from .parts.axes import in_style, new_axes, slant
+from .parts.cells import draw_cells
 
 _MOST_LEVEL = 12
 """Letters of a name that has room between its neighbours; where one is longer, all are slanted."""

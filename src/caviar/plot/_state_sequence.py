@@ -14,9 +14,9 @@ from ..families import ChainMixture, ForecastMarkovChain, MarkovChain
 from ..language import Categorical
 from ..lazy.rows import as_floats
 from ..posterior.new_rows import rows_first
-from ._axes import hide_frame, in_style, ink, is_dark, muted, new_grid, shade
-from ._posterior_figures import names_along, placed, posterior_of
-from .colours import area_of, colours_of, line_of
+from .parts.axes import hide_frame, in_style, ink, is_dark, muted, new_grid, shade
+from .parts.colours import area_of, colours_of, line_of
+from .parts.posterior_figures import names_along, placed, posterior_of
 
 _MOST_LINES = 4
 _MOST_STATES = 24

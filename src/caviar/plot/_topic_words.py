@@ -13,9 +13,9 @@ from .._errors import ParameterError
 from .._typing import AnyArray
 from ..numerics.arguments import require_share
 from ..posterior.figures import Figures
-from ._axes import ACROSS, headline, in_style, new_panels, shade, stroke
-from ._posterior_figures import posterior_of, table_of
-from .colours import colours_of
+from .parts.axes import ACROSS, headline, in_style, new_panels, shade, stroke
+from .parts.colours import colours_of
+from .parts.posterior_figures import posterior_of, table_of
 
 _MOST_TOPICS = 12
 

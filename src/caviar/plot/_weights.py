@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 
 from .._errors import ParameterError
 from ..numerics.arguments import require_share
-from ._axes import in_style, ink, is_dark, new_axes, paper, slant
-from ._posterior_figures import figures_of, names_along, posterior_of
-from .colours import area_of
+from .parts.axes import in_style, ink, is_dark, new_axes, paper, slant
+from .parts.colours import area_of
+from .parts.posterior_figures import figures_of, names_along, posterior_of
 
 
 @in_style

@@ -17,10 +17,10 @@ try:
     from matplotlib.figure import Figure
 
     from ..plot import density
-    from ..plot._axes import STYLE
-    from ..plot._mixture import Mixture, mixture_of, rows_of, thinned
     from ..plot._pair import draw_pair, keys
     from ..plot._pairs import draw_pairs, say_aside
+    from ..plot.parts.axes import STYLE
+    from ..plot.parts.mixture import Mixture, mixture_of, rows_of, thinned
 except ImportError as error:
     message = f"plots need Matplotlib ({error}); install it by {install_command('plot')}"
     raise ImportError(message) from error

@@ -19,7 +19,7 @@ from ...numerics.cached import cached_property
 from ...numerics.records import replaced
 from ..ascent.degeneracy import has_collapsed
 from ..ascent.problem import Problem
-from ..ascent.schedules.acceleration import most_of_a_sweep
+from ..ascent.schedules.moves.acceleration import most_of_a_sweep
 from ..ascent.status import Status
 from ..rows.recentring import TOLERATED_LOSS
 from .moves import GroupedMemory, gain_of_secant, judged, proposal

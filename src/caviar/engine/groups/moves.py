@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...numerics.records import replaced
-from ..ascent.schedules.acceleration import GROWTH, LONGEST_PAUSE, MOST_PAIRS, NEAR
+from ..ascent.schedules.moves.acceleration import GROWTH, LONGEST_PAUSE, MOST_PAIRS, NEAR
 
 _MOST = 0.5
 """Share of the groups that make secant moves above which these are computed for all, which needs no copies."""

@@ -14,8 +14,8 @@ from ..._typing import AnyArray, Array
 from ...numerics.records import replaced
 from ..ascent.driver import Progress, Settings
 from ..ascent.problem import Factors, Problem
-from ..ascent.schedules.acceleration import Memory
 from ..ascent.schedules.batch import BatchState
+from ..ascent.schedules.moves.acceleration import Memory
 from ..ascent.state import begin, extended, retold
 from ..ascent.status import Status
 from ..rows.row_map import RowMap

@@ -16,8 +16,8 @@ from ...numerics.records import replaced
 from ..ascent.driver import Settings, iterate
 from ..ascent.problem import Problem
 from ..ascent.schedule import Beginning
-from ..ascent.schedules.acceleration import Memory
 from ..ascent.schedules.batch import Batch, BatchState
+from ..ascent.schedules.moves.acceleration import Memory
 from ..ascent.state import AscentState, extended
 from ..ascent.status import Status
 from ..design.keys import StatisticKey

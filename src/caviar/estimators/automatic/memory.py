@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..._typing import Array
-from ...engine.ascent.schedules.swaps import Mixture
+from ...engine.ascent.schedules.moves.swaps import Mixture
 from .proposals import Proposal, cuts_of
 
 _SAME = 0.01

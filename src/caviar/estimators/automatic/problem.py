@@ -11,8 +11,8 @@ import numpy as np
 from ..._typing import AnyArray, Array
 from ...data import ArrayRows
 from ...engine.ascent.driver import EndedBy, Progress
-from ...engine.ascent.schedules.swaps import Mixture
-from ...engine.ascent.schedules.weighed import weighed
+from ...engine.ascent.schedules.moves.swaps import Mixture
+from ...engine.ascent.schedules.moves.weighed import weighed
 from ...engine.ascent.state import AscentState, begin
 from ...engine.ascent.status import Status
 from ...engine.design.keys import ColumnKey

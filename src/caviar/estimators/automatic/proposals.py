@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._typing import AnyArray, Array
-from ...engine.ascent.schedules.swaps import Cut, Mixture
+from ...engine.ascent.schedules.moves.swaps import Cut, Mixture
 from ...posterior.posterior import Posterior
 from .problem import Problem, factors_of
 

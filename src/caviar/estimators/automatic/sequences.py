@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..._typing import AnyArray, Array
-from ...engine.ascent.schedules.swaps import Mixture
-from ...engine.ascent.schedules.weighed import weighed
+from ...engine.ascent.schedules.moves.swaps import Mixture
+from ...engine.ascent.schedules.moves.weighed import weighed
 from ...fitting.model import Model
 from ...posterior.posterior import Posterior
 from .move import Patience

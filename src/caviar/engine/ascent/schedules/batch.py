@@ -34,8 +34,8 @@ from ..state import (
     watched,
 )
 from ..status import Status
-from . import acceleration
-from .acceleration import (
+from .moves import acceleration
+from .moves.acceleration import (
     Memory,
     Place,
     accepted,

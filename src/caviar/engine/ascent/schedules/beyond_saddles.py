@@ -10,7 +10,7 @@ from ....numerics.records import replaced
 from ..schedule import AscentAround, Beginning
 from ..state import AscentState, iterated
 from ..status import Status
-from .saddles import beyond_saddle
+from .moves.saddles import beyond_saddle
 
 log = logging.getLogger("caviar")
 

@@ -32,8 +32,8 @@ from ..degeneracy import checked
 from ..problem import Problem
 from ..state import AscentState, at_natural, iterated, slack_of, updated_globals, watched
 from ..status import Status
-from .acceleration import GROWTH, Memory, Move, Place
 from .batch import Batch, BatchState, after_pass, is_worth_it, place_in
+from .moves.acceleration import GROWTH, Memory, Move, Place
 
 _REACH, _LONGEST_REACH = 0.1, 100.0
 """Nats for each of its rows that a component may go at first, and at the most."""

@@ -19,8 +19,8 @@ from ..schedule import AscentAround, Beginning
 from ..state import AscentState, begin, iterated
 from ..status import Status
 from .batch import Batch, BatchState
-from .components import Components, why_no_swaps
-from .swaps import Mixture, Swap
+from .moves.components import Components, why_no_swaps
+from .moves.swaps import Mixture, Swap
 
 log = logging.getLogger("caviar")
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from matplotlib.axes import Axes
 
-from .._typing import Array
-from ._axes import hide_frame, ink
+from ..._typing import Array
+from .axes import hide_frame, ink
 
 
 def draw_cells(

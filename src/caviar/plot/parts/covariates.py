@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import ParameterError
-from .._typing import AnyArray, Array
-from ..estimators.mixed_models.columns import Rows
-from ..estimators.mixed_models.mixed_model import MixedModel
-from ..language import Data
-from ..posterior.posterior import Posterior
-from ._observed import observed_name
-from ._posterior_figures import placed, posterior_of
+from ..._errors import ParameterError
+from ..._typing import AnyArray, Array
+from ...estimators.mixed_models.columns import Rows
+from ...estimators.mixed_models.mixed_model import MixedModel
+from ...language import Data
+from ...posterior.posterior import Posterior
+from .observed import observed_name
+from .posterior_figures import placed, posterior_of
 
 _GRID = 61
 

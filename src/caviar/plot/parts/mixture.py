@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import DataError, ParameterError
-from .._typing import AnyArray, Array
-from ..densities import MixtureDensity
-from ..estimators.mixtures.components import column_names, covariances_of
-from ..estimators.mixtures.uncertainty import MeanMarginal, mean_marginal
-from ..estimators.tables.given_tables import is_coded
+from ..._errors import DataError, ParameterError
+from ..._typing import AnyArray, Array
+from ...densities import MixtureDensity
+from ...estimators.mixtures.components import column_names, covariances_of
+from ...estimators.mixtures.uncertainty import MeanMarginal, mean_marginal
+from ...estimators.tables.given_tables import is_coded
 from .colours import colours_of
 
 NEGLIGIBLE = 0.005

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import Array
+from ..._typing import Array
 
 _PALETTE = ("#0072b2", "#e69f00", "#2513b3", "#a07e5a", "#653e56", "#f7639d", "#4a6400", "#5cd3f1")
 """Found by a search that starts from Okabe and Ito's blue and orange: any two differ by at least 22 in CIELAB as seen

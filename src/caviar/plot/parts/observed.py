@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import DataError, ParameterError
-from .._typing import AnyArray, Array
-from ..families.approximations.by_moments import ByMoments
-from ..lazy.rows import as_floats
-from ..posterior.new_rows import rows_first
-from ..posterior.posterior import Posterior
-from ..posterior.prediction.prediction import Prediction
-from ..posterior.prediction.residuals import from_the_rest
-from ._posterior_figures import placed, posterior_of
+from ..._errors import DataError, ParameterError
+from ..._typing import AnyArray, Array
+from ...families.approximations.by_moments import ByMoments
+from ...lazy.rows import as_floats
+from ...posterior.new_rows import rows_first
+from ...posterior.posterior import Posterior
+from ...posterior.prediction.prediction import Prediction
+from ...posterior.prediction.residuals import from_the_rest
+from .posterior_figures import placed, posterior_of
 
 _FEW = 0.05
 """Share of rows that the fit may have seen among rows that are called new."""

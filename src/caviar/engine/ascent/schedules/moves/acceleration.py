@@ -22,8 +22,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from ...._typing import Array
-from ....numerics.records import replaced
+from ....._typing import Array
+from .....numerics.records import replaced
 
 GROWTH = 1.2
 """By how much a relaxation grows with each good move."""

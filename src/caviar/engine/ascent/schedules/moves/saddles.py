@@ -24,16 +24,16 @@ from typing import Any
 
 import numpy as np
 
-from ...._errors import ImproperError
-from ...._typing import Array, Statistics
-from ....language import Label, LinearGaussianChain, Variable
-from ....language.products_of_unknowns import multiplied_together
-from ....numerics.records import replaced
-from ...design.keys import StatisticKey
-from ...rows.row_map import COLD, RowMap, Warm
-from ..degeneracy import has_collapsed
-from ..problem import Problem, statistics_of
-from ..state import (
+from ....._errors import ImproperError
+from ....._typing import Array, Statistics
+from .....language import Label, LinearGaussianChain, Variable
+from .....language.products_of_unknowns import multiplied_together
+from .....numerics.records import replaced
+from ....design.keys import StatisticKey
+from ....rows.row_map import COLD, RowMap, Warm
+from ...degeneracy import has_collapsed
+from ...problem import Problem, statistics_of
+from ...state import (
     AscentState,
     Naturals,
     advance,

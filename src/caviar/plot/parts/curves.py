@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._errors import ModelError, ParameterError
-from .._typing import AnyArray, Array
-from ..engine.evaluation.evaluate import points_at
-from ..names import Placed
-from ..numerics.arguments import central_ends
-from ..posterior.posterior import Posterior
-from ..posterior.simulation import check_count, one_by_one
-from ._covariates import Covariates
+from ..._errors import ModelError, ParameterError
+from ..._typing import AnyArray, Array
+from ...engine.evaluation.evaluate import points_at
+from ...names import Placed
+from ...numerics.arguments import central_ends
+from ...posterior.posterior import Posterior
+from ...posterior.simulation import check_count, one_by_one
+from .covariates import Covariates
 
 
 @dataclass(frozen=True, eq=False)

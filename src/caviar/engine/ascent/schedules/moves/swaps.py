@@ -19,13 +19,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...._typing import AnyArray, Array
-from ....numerics.cached import cached_property
-from ....numerics.records import replaced
-from ...local.categorical import softmax_inplace
-from ...rows.row_map import Look
-from ..problem import Problem
-from ..state import AscentState, after_look, begin, updated_globals
+from ....._typing import AnyArray, Array
+from .....numerics.cached import cached_property
+from .....numerics.records import replaced
+from ....local.categorical import softmax_inplace
+from ....rows.row_map import Look
+from ...problem import Problem
+from ...state import AscentState, after_look, begin, updated_globals
 from .components import Components, points_of
 from .halves import halves
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...._typing import Array
-from ....language import Plate, Variable
-from ...design.backend import Workspace
-from ...design.features import FeatureTable
-from ...design.keys import FactorKey
-from ...rows.row_map import RowMap
-from ...rows.tasks import blocks_of, rows_at
-from ..problem import Problem
+from ....._typing import Array
+from .....language import Plate, Variable
+from ....design.backend import Workspace
+from ....design.features import FeatureTable
+from ....design.keys import FactorKey
+from ....rows.row_map import RowMap
+from ....rows.tasks import blocks_of, rows_at
+from ...problem import Problem
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...._typing import AnyArray, Array
+from ....._typing import AnyArray, Array
 
 _FEWEST = 8
 """Points that are cut."""

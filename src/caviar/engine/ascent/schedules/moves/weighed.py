@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...._errors import ImproperError
-from ...._typing import Array
-from ..state import AscentState
+from ....._errors import ImproperError
+from ....._typing import Array
+from ...state import AscentState
 from .components import Components, chosen_plates, why_no_swaps
 from .swaps import Mixture
 

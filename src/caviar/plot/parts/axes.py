@@ -15,8 +15,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb, to_rgba
 
-from .._errors import ParameterError
-from .._typing import AnyArray, Array
+from ..._errors import ParameterError
+from ..._typing import AnyArray, Array
 
 STYLE = Path(__file__).with_name("caviar.mplstyle")
 """The style sheet of the library's plots."""

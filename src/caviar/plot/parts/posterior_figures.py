@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .._errors import ParameterError
-from ..estimators.saveable import Saveable
-from ..families.base.marginals import variable_and_part
-from ..language import Data
-from ..posterior.figures import Figures
-from ..posterior.figures import figures_of as figures_of_parts
-from ..posterior.posterior import Posterior
+from ..._errors import ParameterError
+from ...estimators.saveable import Saveable
+from ...families.base.marginals import variable_and_part
+from ...language import Data
+from ...posterior.figures import Figures
+from ...posterior.figures import figures_of as figures_of_parts
+from ...posterior.posterior import Posterior
 
 
 def posterior_of(fitted: Any) -> Posterior:

@@ -1,0 +1,1 @@
+"""What plots are made of: axes, colours, tables of cells, and what is drawn of a fit."""
