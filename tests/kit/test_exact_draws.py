@@ -79,6 +79,17 @@ def coupled():
     return cv.Model(cv.Normal("x", at, 4.0, plates=OBS)), {"x": X, "g": [0, 0, 0, 1, 1, 1]}
 
 
+def test_what_cannot_vary_stays_beside_what_is_hidden():
+    """The weights of one category are 1; the precision has a Gamma posterior."""
+    share, tau = cv.Dirichlet("share", np.ones(1)), cv.Gamma("tau", 2.0, 1.0)
+    model = cv.Model(cv.Categorical("kind", share, plates=OBS), cv.Normal("x", 1.0, tau, plates=OBS))
+    data = {"x": X, "kind": np.zeros(len(X), dtype=int)}
+    draws = exact_draws(model.fit(data), data, n_steps=600, seed=1)
+    exact = stats.gamma(2.0 + len(X) / 2, scale=1 / (1.0 + np.sum((X - 1.0) ** 2) / 2))
+    assert draws["tau"].mean() == pytest.approx(exact.mean(), rel=0.06)
+    np.testing.assert_array_equal(draws["share"], 1.0)
+
+
 def test_intervals_that_are_too_narrow_are_found():
     model, data = coupled()
     narrow = model.fit(data, factors="apart", tol=1e-12, uncertainty="mean_field")

@@ -247,8 +247,13 @@ class _Piece:
     def values(self, vectors: Array) -> Array:
         """Return values, (n, plates..., event...)."""
         found = np.repeat(self.example[np.newaxis], len(vectors), axis=0)
-        found[:, self.varies] = self.transform.inverse(self.apart(vectors))
+        if self.varies.any():
+            found[:, self.varies] = self.transform.inverse(self.apart(vectors))
         return found
+
+    def log_volume(self, vectors: Array) -> Array | float:
+        """Return the log of the volume of values for that of whole vectors, (n,); 0 where all values are known."""
+        return self.transform.log_volume(self.apart(vectors)).sum(axis=-1) if self.varies.any() else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,5 +308,5 @@ class _Coordinates:
         """Return the log of the volume of values for that of vectors, (n,)."""
         total = np.zeros(len(vectors))
         for piece in self.pieces:
-            total += piece.transform.log_volume(piece.apart(vectors)).sum(axis=-1)
+            total += piece.log_volume(vectors)
         return total
