@@ -24,7 +24,7 @@ __all__ = ["BUNDLED", "Bundled", "document_of", "unlisted"]
 
 LICENCE = "BSD-3-Clause"
 OWN = re.compile(
-    r"caviar/(?:.*\.pyi?|py\.typed|plot/parts/caviar\.mplstyle|datasets/LICENCES\.md|report/html/(?:parts|templates)/[\w-]+\.\w+)"
+    r"caviar/(?:.*\.pyi?|py\.typed|plot/caviar\.mplstyle|datasets/LICENCES\.md|report/html/(?:parts|templates)/[\w-]+\.\w+)"
     r"|[\w.-]+\.dist-info/.*"
 )
 """The project's own files."""

@@ -25,7 +25,7 @@ _MOST_PANELS = 12
 _MOST_ENTRIES = 60
 _MOST_COMPONENTS = 20
 _PANELS_A_ROW = 4
-_STYLE = Path(str(cv.plot.__file__)).parent / "parts" / "caviar.mplstyle"
+_STYLE = Path(str(cv.plot.__file__)).with_name("caviar.mplstyle")
 """Of all plots of the library."""
 
 

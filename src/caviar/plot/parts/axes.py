@@ -18,7 +18,7 @@ from matplotlib.colors import to_rgb, to_rgba
 from ..._errors import ParameterError
 from ..._typing import AnyArray, Array
 
-STYLE = Path(__file__).with_name("caviar.mplstyle")
+STYLE = Path(__file__).parents[1] / "caviar.mplstyle"
 """The style sheet of the library's plots."""
 
 _DARK = 0.2
