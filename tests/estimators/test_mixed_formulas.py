@@ -267,3 +267,93 @@ def test_names_with_dots_or_in_backticks_are_columns_also_of_functions(formula: 
     found, expected = (cv.MixedModel(own, random_state=0).fit(table) for own in (formula, plain))
     assert found.elbo_ == pytest.approx(expected.elbo_, abs=1e-9)
     np.testing.assert_allclose(found.predict(table).mean, expected.predict(table).mean, atol=1e-9)
+
+
+NUMBERS = np.round(np.linspace(-3.0, 3.0, 90), 3)
+
+
+@pytest.mark.parametrize(
+    ("texts", "remedy"),
+    [
+        (
+            [f"{own}".replace(".", ",") for own in NUMBERS],
+            r"decimal comma, so .*\.str\.replace\(',', '\.'\)\.astype",
+        ),
+        (
+            [f"{own:e}".replace(".", ",") for own in NUMBERS],
+            r"decimal comma, so .*\.str\.replace\(',', '\.'\)",
+        ),
+        (
+            [f"{1 + own},{own:03}" for own in range(90)],
+            r"separators of thousands, so .*\.str\.replace\(',', ''\).*; if the commas are decimal, with '\.' in",
+        ),
+        (
+            ["unknown" if own == 7 else f"{x}" for own, x in enumerate(NUMBERS)],
+            "correct 'unknown', or leave out row 7",
+        ),
+    ],
+)
+def test_columns_of_numbers_in_other_notations_or_with_a_word_are_no_categories(texts, remedy):
+    """Each of their values would be a coefficient, without a word."""
+    with pytest.raises(
+        cv.DataError, match=f"'w' has numbers as texts, .* 90 would be a category: .*{remedy}"
+    ):
+        cv.MixedModel("y ~ w").fit(TABLE.assign(w=texts))
+    with pytest.raises(cv.DataError, match=f"response 'w' has texts.*{remedy}"):
+        cv.MixedModel("w ~ x").fit(TABLE.assign(w=texts))
+
+
+def test_texts_in_the_place_of_numbers_of_the_fit_are_told_apart():
+    new = {"x": ["1", "2"]}
+    with pytest.raises(
+        cv.DataError, match=r"got '1' in row 0: make them numbers, as by table\['x'\]\.astype"
+    ):
+        fitted("y ~ x").predict(new)
+    with pytest.raises(cv.DataError, match="got 'b' in row 1: correct 'b', or leave out row 1"):
+        fitted("y ~ x").predict({"x": ["1", "b"]})
+    with pytest.raises(cv.DataError, match="got 'a' in row 0: code the column as numbers"):
+        fitted("y ~ x").predict({"x": ["a", "b"]})
+
+
+def test_a_response_of_two_texts_is_refused_with_the_line_that_codes_it():
+    words = TABLE.assign(passed=np.where(TABLE.y > 2.0, "yes", "no"))
+    with pytest.raises(cv.DataError, match="'yes' a 1") as told:
+        cv.MixedModel("passed ~ x", family="bernoulli").fit(words)
+    line = str(told.value).rpartition("; ")[2].partition(" makes")[0]
+    exec(line, {"table": words})
+    assert cv.MixedModel("passed ~ x", family="bernoulli").fit(words).fixef()["x"] != 0
+
+
+@pytest.mark.parametrize("formula", ["y ~ x", "y ~ x + z", "y ~ scale(x)", "y ~ z + (1 | x)", "k ~ x"])
+def test_columns_of_different_lengths_are_named(formula):
+    columns = {name: TABLE[name].to_numpy() for name in ("y", "z", "k")} | {"x": TABLE.x.to_numpy()[:-1]}
+    family = "negative_binomial" if formula.startswith("k") else "gaussian"
+    with pytest.raises(cv.DataError, match="has 90 rows, and 'x' has 89"):
+        cv.MixedModel(formula, family=family, size=1.0).fit(columns)
+    with pytest.raises(cv.DataError, match="'x' has 1 rows, and 'z' has 2"):
+        fitted("y ~ x + z").predict({"x": [1.0], "z": [1.0, 2.0]})
+    assert (
+        len(cv.MixedModel("y ~ z").fit({**columns, "note": ["one"]}).fixef()) == 2
+    )  # x and note are not read
+
+
+def test_complex_numbers_are_refused():
+    with pytest.raises(cv.DataError, match="'x' must have numbers; got complex ones"):
+        cv.MixedModel("y ~ x").fit(TABLE.assign(x=TABLE.x + 1j))
+
+
+def test_columns_are_found_by_names_in_other_cases():
+    with pytest.raises(cv.DataError, match=r"no column 'X'.* Did you mean 'x'"):
+        cv.MixedModel("y ~ X").fit(TABLE)
+
+
+def test_new_groups_that_are_numbers_of_the_fit_in_other_digits_are_refused():
+    """A program that reads 007 as 7 would predict averages over all groups."""
+    codes = TABLE.assign(school=[f"{5 + row % 4:03}" for row in range(len(TABLE))])
+    model = cv.MixedModel("y ~ x + (1 | school)").fit(codes)
+    with pytest.raises(cv.DataError, match="'school' has '7' in row 1, and the fit had '007'"):
+        model.predict({"x": [0.0, 0.0], "school": [40, 7]})
+    assert np.isfinite(model.predict({"x": [0.0] * 3, "school": ["040", "007", None]}).mean).all()
+    assert model._unseen_groups({"x": [0.0] * 4, "school": ["040", "007", None, "9a"]}) == {
+        "school": ["040", "9a"]
+    }

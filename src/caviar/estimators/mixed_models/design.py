@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._errors import DataError, ParameterError
 from ..._typing import AnyArray, Array
-from .columns import Rows, levels_of, mean_and_sd, refuse_unseen
+from .columns import Rows, levels_of, mean_and_sd, refuse_unseen, refuse_written_otherwise
 from .formula import Formula, GroupTerm, columns_of, of_offset, terms_of
 from .functions import context, plain, restored
 
@@ -124,8 +124,7 @@ class Encoding:
     @property
     def read(self) -> set[str]:
         """The columns that the formula reads, without the response."""
-        own = {name for each in self.formula.effects for name in columns_of(each).columns}
-        return own | {name for term in self.formula.groups for name in term.by}
+        return self.formula.read
 
     def offset(self, rows: Rows) -> Array | None:
         """Return what offsets add to the predictor of each row; None without any.
@@ -218,6 +217,12 @@ class Encoding:
         ]
         return len(rows.column(read[0])) if read else rows.n_rows
 
+    def unseen(self, term: GroupTerm, rows: Rows) -> list[str]:
+        """Return the groups of rows that the fit did not have, in order; a row without a group has none."""
+        found = _labels_that_are_there(term, rows).tolist()
+        new = {text for text in found if text is not None} - set(self.groups[term.group])
+        return levels_of(np.array(sorted(new), dtype=object), None)
+
     def places(
         self, term: GroupTerm, rows: Rows, *, known: bool = True, may_lack: bool = False
     ) -> tuple[AnyArray, AnyArray]:
@@ -236,6 +241,7 @@ class Encoding:
         own = set(self.groups[term.group])
         texts = _labels_that_are_there(term, rows) if may_lack else _labels(term, rows)[0]
         is_new = np.array([text not in own for text in texts.tolist()], dtype=bool)
+        refuse_written_otherwise(term.group, texts, is_new, self.groups[term.group])
         return np.where(is_new, NEW, texts).astype(object), is_new
 
 

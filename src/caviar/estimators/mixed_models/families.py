@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._errors import DataError, ParameterError
 from ..._typing import AnyArray, Array
-from ...data.labels import are_ordered, text_labels
+from ...data.labels import TextLabels, are_ordered, text_labels
 from ...language import (
     Bernoulli,
     Binomial,
@@ -28,7 +28,7 @@ from ...language import (
     ordered,
     probit,
 )
-from .columns import Rows, levels_of, mean_and_sd, refuse_unseen
+from .columns import Rows, how_to_read, levels_of, mean_and_sd, refuse_unseen
 from .formula import Formula
 
 RESIDUAL, TRIALS, THRESHOLDS = "residual precision", "trials", "thresholds"
@@ -57,9 +57,11 @@ class Family(ABC):
         DataError
             If it has impossible values.
         """
-        if text_labels(rows.column(response), response) is not None:
+        texts = text_labels(rows.column(response), response)
+        if texts is not None:
             raise DataError(
-                f"the response '{response}' has texts; family={self.name!r} needs {self.needs}. Code it as numbers"
+                f"the response '{response}' has texts; family={self.name!r} needs {self.needs}; "
+                f"{self._how_to_code(response, texts)}"
             )
         values = rows.numbers(response)
         if not len(values):
@@ -84,6 +86,10 @@ class Family(ABC):
         if self.has_noise and np.ptp(y) == 0:
             raise DataError(f"the response '{response}' is {y[0]:g} in all rows; there is nothing to explain")
         return y
+
+    def _how_to_code(self, response: str, texts: TextLabels) -> str:
+        """Return how the texts of a response become numbers."""
+        return f"got {': '.join(how_to_read(response, texts))}"
 
     def _are_possible(self, values: Array) -> AnyArray:
         """Return which numbers are values of the response."""
@@ -150,6 +156,12 @@ class _Binary(Family):
     is_binary = True
     needs = "0 and 1"
     must_be = "0 or 1"
+
+    def _how_to_code(self, response: str, texts: TextLabels) -> str:
+        distinct = sorted(texts.distinct())
+        if len(distinct) != 2:
+            return super()._how_to_code(response, texts)
+        return f"table['{response}'] = (table['{response}'] == {distinct[1]!r}).astype(int) makes {distinct[1]!r} a 1"
 
     def _are_possible(self, values: Array) -> AnyArray:
         return (values == 0) | (values == 1)
