@@ -357,3 +357,19 @@ def test_new_groups_that_are_numbers_of_the_fit_in_other_digits_are_refused():
     assert model._unseen_groups({"x": [0.0] * 4, "school": ["040", "007", None, "9a"]}) == {
         "school": ["040", "9a"]
     }
+
+
+def test_interactions_without_rows_for_some_combination_say_what_to_write():
+    """A single product of levels cannot be left out of a formula."""
+    some = TABLE[~((TABLE.kind == "top") & (TABLE.g == "f"))]
+    with pytest.raises(
+        cv.DataError, match=r"'kind\[T.top\]:g\[T.f\]' of the formula is 0 in all rows; some comb"
+    ):
+        cv.MixedModel("y ~ kind * g").fit(some)
+    both = some.assign(both=some.kind + " " + some.g)
+    cells = cv.MixedModel("y ~ 0 + both").fit(both).fixef()
+    assert len(cells) == 17
+    with pytest.raises(
+        cv.DataError, match="'w' of the formula is a combination of the columns before it .*; leave it"
+    ):
+        cv.MixedModel("y ~ x + w").fit(TABLE.assign(w=2 * TABLE.x))

@@ -285,7 +285,7 @@ def refuse_collinear(matrix: Array, names: Sequence[str]) -> None:
     basis: list[Array] = []
     for column, name in enumerate(names):
         if scales[column] == 0:
-            raise DataError(f"the column {name!r} of the formula is 0 in all rows; leave it out")
+            raise DataError(f"the column {name!r} of the formula is 0 in all rows; {_instead_of(name)}")
         left = matrix[:, column] / scales[column]
         size = np.linalg.norm(left)
         for _ in range(2):
@@ -297,8 +297,18 @@ def refuse_collinear(matrix: Array, names: Sequence[str]) -> None:
                 if np.ptp(matrix[:, column]) == 0
                 else (f"a combination of the columns before it ({', '.join(map(repr, names[:column]))})")
             )
-            raise DataError(f"the column {name!r} of the formula is {told}; leave it out")
+            raise DataError(f"the column {name!r} of the formula is {told}; {_instead_of(name)}")
         basis.append(left / np.linalg.norm(left))
+
+
+def _instead_of(name: str) -> str:
+    """Return what to do about a column without information: products of levels cannot be left out one by one."""
+    if ":" not in name or "[" not in name:
+        return "leave it out"
+    return (
+        "some combination of levels has no rows: leave out this interaction, or write one column of the combinations "
+        "that occur, as of table['a'] + ' ' + table['b'], in the place of a * b"
+    )
 
 
 def refuse_far(matrix: Array, names: Sequence[str]) -> None:
