@@ -370,6 +370,6 @@ def test_interactions_without_rows_for_some_combination_say_what_to_write():
     cells = cv.MixedModel("y ~ 0 + both").fit(both).fixef()
     assert len(cells) == 17
     with pytest.raises(
-        cv.DataError, match="'w' of the formula is a combination of the columns before it .*; leave it"
+        cv.DataError, match=r"'w' of the formula is a combination of the columns before it .*; leave it"
     ):
         cv.MixedModel("y ~ x + w").fit(TABLE.assign(w=2 * TABLE.x))
