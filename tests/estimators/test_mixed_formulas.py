@@ -373,3 +373,28 @@ def test_interactions_without_rows_for_some_combination_say_what_to_write():
         cv.DataError, match=r"'w' of the formula is a combination of the columns before it .*; leave it"
     ):
         cv.MixedModel("y ~ x + w").fit(TABLE.assign(w=2 * TABLE.x))
+
+
+@pytest.mark.parametrize(
+    ("formula", "renamed", "family"),
+    [
+        ("y ~ x + (1 | row) + (1 | column)", {"row": "g", "column": "kind"}, "gaussian"),
+        ("y ~ x + (x | row)", {"row": "g"}, "gaussian"),
+        ("weight ~ x", {"weight": "y"}, "student"),
+        ("weight ~ x + (1 | row)", {"weight": "y", "row": "g"}, "student"),
+    ],
+)
+def test_columns_may_have_the_names_of_parts_of_the_model(formula, renamed, family):
+    """Rows and columns of a field, and the weight of an animal."""
+    plain = formula
+    for name, own in renamed.items():
+        plain = plain.replace(name, own)
+    own = TABLE.rename(columns={old: name for name, old in renamed.items()})
+    model = cv.MixedModel(formula, family=family, random_state=0).fit(own)
+    assert model.elbo_ == fitted(plain, family=family).elbo_
+    assert np.array_equal(model.predict(own[:3]).mean, fitted(plain, family=family).predict(TABLE[:3]).mean)
+
+
+def test_a_column_with_the_name_of_the_intercept_is_refused():
+    with pytest.raises(cv.DataError, match="has the name of the intercept, 'Intercept'; rename it"):
+        cv.MixedModel("y ~ Intercept").fit(TABLE.rename(columns={"x": "Intercept"}))

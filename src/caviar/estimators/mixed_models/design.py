@@ -80,6 +80,10 @@ class Encoding:
             raise DataError(
                 f"'{taken}' has a group called {NEW!r}, which is the name of new groups; rename it"
             )
+        if INTERCEPT in set().union(*(own.columns for own in read.values())):
+            raise DataError(
+                f"a column of the formula has the name of the intercept, {INTERCEPT!r}; rename it"
+            )
         found = cls(formula, levels, groups, has_thresholds=has_thresholds)
         states: dict[str, Any] = {}
         for effects, own in read.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -146,7 +146,7 @@ class Student(_Real):
 
     def leaf(self, name: str, predictor: Any, plate: Plate, scale: float) -> Variable:
         df = Gamma(TAILS, 2.0, 0.1)
-        weight = Gamma("weight", 0.5 * df, 0.5 * df, plates=plate)
+        weight = Gamma(free_name("weight", [name]), 0.5 * df, 0.5 * df, plates=plate)
         return Normal(name, predictor, weight * half_t(RESIDUAL, scale, _DF_OF_SCALES), plates=plate)
 
 
@@ -347,6 +347,11 @@ def trials_of(formula: Formula, rows: Rows, n_rows: int) -> dict[str, Array]:
         for own in formula.trials
     ]
     return {TRIALS: np.sum(counts, axis=0)}
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return the name of a part of the model: a longer one where a column has it, such as the rows of a field."""
+    return f"{name} of the table" if name in taken else name
 
 
 def half_t(name: str, scale: float, df: float) -> Gamma:
