@@ -398,3 +398,24 @@ def test_columns_may_have_the_names_of_parts_of_the_model(formula, renamed, fami
 def test_a_column_with_the_name_of_the_intercept_is_refused():
     with pytest.raises(cv.DataError, match="has the name of the intercept, 'Intercept'; rename it"):
         cv.MixedModel("y ~ Intercept").fit(TABLE.rename(columns={"x": "Intercept"}))
+
+
+def test_a_negative_binomial_of_a_large_size_is_a_poisson_regression():
+    """Beside the maximum of the Poisson likelihood, and its standard errors."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=300)
+    counts = rng.poisson(np.exp(1.2 + 0.6 * x))
+    beta, X = np.zeros(2), np.column_stack([np.ones(300), x])
+    for _ in range(50):
+        mean = np.exp(X @ beta)
+        beta = beta + np.linalg.solve((X.T * mean) @ X, X.T @ (counts - mean))
+    sds = np.sqrt(np.diag(np.linalg.inv((X.T * np.exp(X @ beta)) @ X)))
+    rows = (
+        cv.MixedModel("k ~ x", family="negative_binomial", size=1e6).fit({"k": counts, "x": x}).summary().rows
+    )
+    np.testing.assert_allclose([own.mean for own in rows], beta, atol=0.05 * sds.min())
+    np.testing.assert_allclose([own.sd for own in rows], sds, rtol=0.02)
+    with pytest.raises(cv.ParameterError, match="take 'negative_binomial', with size=1e6 nearly a Poisson"):
+        cv.MixedModel("k ~ x", family="poisson").fit({"k": counts, "x": x})
+    with pytest.raises(cv.ParameterError, match="got 'Gaussian'; did you mean 'gaussian'"):
+        cv.MixedModel("k ~ x", family="Gaussian").fit({"k": counts, "x": x})

@@ -71,7 +71,7 @@ _IN_WORDS = (
         _number_query,
     ),
     (r"table\['(.*)'\] = \(table\['\1'\] == '(.*)'\)\.astype\(int\)(?= makes)", _indicator_query),
-    (r"; pandas keeps them by read_csv\(.*\)$", ""),
+    (r"; pandas keeps them by read_csv\(.*\)$|, with size=1e6 nearly a Poisson$", ""),
     (r"\(columns=, (--columns)\)", r"by \1"),
     # what is chosen is told twice, for Python and for the command line
     (r"columns=\[[^\]]*\], on the command line (?=--columns)", ""),

@@ -12,6 +12,7 @@ import numpy as np
 from ..._errors import DataError, ParameterError
 from ..._typing import AnyArray, Array
 from ...data.labels import TextLabels, are_ordered, text_labels
+from ...files.naming import nearest
 from ...language import (
     Bernoulli,
     Binomial,
@@ -321,7 +322,10 @@ def family_of(name: Any, formula: Formula, size: float = 1.0, categories: Sequen
     """
     names = (*FAMILIES, ORDINAL)
     if not isinstance(name, str) or name not in names:
-        hint = "; for counts take 'negative_binomial'" if name == "poisson" else ""
+        near = nearest(name, names) if isinstance(name, str) else None
+        hint = f"; did you mean {near!r}?" if near else ""
+        if name == "poisson":
+            hint = "; for counts take 'negative_binomial', with size=1e6 nearly a Poisson"
         raise ParameterError(f"family must be one of {', '.join(map(repr, names))}; got {name!r}{hint}")
     if formula.trials and name != "binomial":
         raise ParameterError(
