@@ -419,3 +419,10 @@ def test_a_negative_binomial_of_a_large_size_is_a_poisson_regression():
         cv.MixedModel("k ~ x", family="poisson").fit({"k": counts, "x": x})
     with pytest.raises(cv.ParameterError, match="got 'Gaussian'; did you mean 'gaussian'"):
         cv.MixedModel("k ~ x", family="Gaussian").fit({"k": counts, "x": x})
+
+
+def test_counts_of_a_binomial_without_trials_are_told_how_these_are_written():
+    with pytest.raises(
+        cv.DataError, match=r"0 or 1 without trials, which are written 'k \| trials\(n\) ~ x'"
+    ):
+        cv.MixedModel("k ~ x", family="binomial").fit(TABLE)

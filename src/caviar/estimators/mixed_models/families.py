@@ -180,6 +180,14 @@ class Logit(_Binary):
 
 
 @dataclass(frozen=True)
+class OfOneTrial(Logit):
+    """The same as a binomial of one trial, whose formula may lack the trials."""
+
+    name: ClassVar[str] = "binomial"
+    must_be: ClassVar[str] = "0 or 1 without trials, which are written 'k | trials(n) ~ x',"
+
+
+@dataclass(frozen=True)
 class Probit(_Binary):
     """0 or 1, with the Normal distribution function of the predictor as the probability of a 1."""
 
@@ -332,7 +340,7 @@ def family_of(name: Any, formula: Formula, size: float = 1.0, categories: Sequen
             f"trials ({' + '.join(formula.trials)}) in the formula need family='binomial'; got family={name!r}"
         )
     if name == "binomial" and not formula.trials:
-        return Logit()
+        return OfOneTrial()
     return Ordinal(tuple(categories)) if name == ORDINAL else FAMILIES[name](size)
 
 
