@@ -241,3 +241,39 @@ def test_the_query_for_numbers_that_are_texts_can_be_pasted(run, tmp_path, monke
     assert "'a b' has numbers as texts, such as '000'" in told
     assert """make them numbers, by --sql 'SELECT * REPLACE ("a b"::DOUBLE AS "a b") FROM data';""" in told
     assert run(*given, "--sql", 'SELECT * REPLACE ("a b"::DOUBLE AS "a b") FROM data').exit_code == 0
+
+
+def test_the_query_for_numbers_with_decimal_commas_can_be_pasted(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{number / 8:.3f};{number**1.5:.3f}".replace(".", ",") for number in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["x;y", *rows]))
+    given = ("fit", "t.csv", "--formula", "y ~ x", "--seed", 0, "-q")
+    told = run(*given).stderr
+    query = """SELECT * REPLACE (replace("y", ',', '.')::DOUBLE AS "y") FROM data"""
+    assert '--sql "' + query.replace('"', '\\"') + '"' in told
+    told = run(*given, "--sql", query).stderr
+    assert "'x' has numbers as texts" in told
+    both = query.replace("REPLACE (", """REPLACE (replace("x", ',', '.')::DOUBLE AS "x", """)
+    assert run(*given, "--sql", both).exit_code == 0
+
+
+def test_the_query_for_a_response_of_two_texts_can_be_pasted(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{number},{'yes' if number % 3 else 'no'}" for number in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,passed", *rows]))
+    given = ("fit", "t.csv", "--formula", "passed ~ x", "--family", "bernoulli", "--seed", 0, "-q")
+    query = """SELECT * REPLACE (("passed" = 'yes')::INTEGER AS "passed") FROM data"""
+    assert '--sql "' + query.replace('"', '\\"') + "\" makes 'yes' a 1" in run(*given).stderr
+    assert run(*given, "--sql", query).exit_code == 0
+
+
+def test_groups_of_numbers_are_only_new_if_the_fit_had_none_of_them(run, tmp_path, monkeypatch):
+    """Read as 1.0, group 1 was told to be new, though its effect was used."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{number % 4},{number % 4 + RNG.normal()}" for number in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["g,y", *rows]))
+    fit = run("fit", "t.csv", "--formula", "y ~ 1 + (1 | g)", "--seed", 0, "-q", "-o", "m.caviar")
+    assert fit.exit_code == 0, fit.stderr
+    (tmp_path / "new.csv").write_text("g,x\n1,0\n7,0\n,0\n")
+    told = run("predict", "m.caviar", "new.csv", "-o", "p.csv").stderr
+    assert "averaged over all groups: g 7\n" in told

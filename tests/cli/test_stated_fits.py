@@ -147,3 +147,11 @@ def test_columns_of_a_vector_without_names_are_asked_for_in_words_of_the_command
     assert result.exit_code == 2
     assert "where the entries of 'X' are stated, or give the arrays as a NumPy .npz file" in result.stderr
     assert "mapping" not in result.stderr
+
+
+def test_columns_of_texts_are_named(run, folder):
+    """The message was about the column 'values' of an Arrow table, which the user does not have."""
+    write_table(folder / "texts.csv", {"school": SCHOOLS, "y": np.array(["a", "b", "a", "b", "b"])})
+    result = run("fit", "texts.csv", "-q", "--model", "model.py:build")
+    assert result.exit_code == 2
+    assert "the data of 'y' must be numbers; got the type string, first 'a'" in result.stderr

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 import textwrap
@@ -306,6 +307,24 @@ def test_bad_csv_files(tmp_path):
     message = refusal(cv.scan(path).rows)
     assert "'b' has one entry that cannot be read as a number: 'zwei' in row 70000, line 70002" in message
     assert "cannot read the query" in refusal(cv.scan, path, sql="select nonsense from data")
+
+
+@pytest.mark.parametrize(
+    ("query", "what"),
+    [
+        ("select avg(code) as m from data", r"avg\(VARCHAR\) does not exist"),
+        ("select code + 1 as m from data", r"\+\(VARCHAR, INTEGER_LITERAL\) does not exist"),
+        ("select * from data where code > 5", "VARCHAR and type INTEGER_LITERAL cannot be compared"),
+    ],
+)
+def test_queries_of_codes_are_told_of_the_cast(query, what, tmp_path):
+    """Codes such as 007 are texts, which DuckDB calls VARCHAR."""
+    path = tmp_path / "x.csv"
+    path.write_text("code,b\n007,1\n012,2\n")
+    told = refusal(cv.scan, path, sql=query)
+    assert re.search(f"{what}: VARCHAR are texts, as columns of codes such as 007 are", told)
+    assert "school::DOUBLE" in told
+    assert cv.scan(path, sql=query.replace("code", "code::DOUBLE")).n_rows >= 1
 
 
 def test_what_needs_all_rows_says_so(columns, tmp_path):

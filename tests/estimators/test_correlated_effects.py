@@ -39,3 +39,14 @@ def test_what_is_shown_in_place_of_integrated_intervals_says_that_it_may_be_wron
     with pytest.warns(cv.CaviarWarning, match="not available for this fit, which shows linear response"):
         summary = fitted(uncertainty="integrated").summary()
     assert "may be too narrow or too wide" in str(summary)
+
+
+def test_a_precision_without_a_finite_mean_is_shown_without_a_warning():
+    """Slopes may be equal, so that their precision may be infinite; reports and summaries told NumPy's warning."""
+    rng = np.random.default_rng(1)
+    school, x = rng.integers(0, 10, 200), rng.normal(size=200)
+    y = 3.0 * x + 2.0 * rng.normal(size=10)[school] + rng.normal(size=200)
+    model = cv.MixedModel("y ~ x + (x | school)", random_state=0).fit({"y": y, "x": x, "school": school})
+    (own,) = model.posterior_.marginals("precision of x | school", 0.95)
+    assert np.isinf(own.mean[1, 1])
+    assert np.isfinite([own.lower[0, 0], own.upper[0, 0], own.lower[1, 1], own.upper[1, 1]]).all()

@@ -267,3 +267,162 @@ def test_names_with_dots_or_in_backticks_are_columns_also_of_functions(formula: 
     found, expected = (cv.MixedModel(own, random_state=0).fit(table) for own in (formula, plain))
     assert found.elbo_ == pytest.approx(expected.elbo_, abs=1e-9)
     np.testing.assert_allclose(found.predict(table).mean, expected.predict(table).mean, atol=1e-9)
+
+
+NUMBERS = np.round(np.linspace(-3.0, 3.0, 90), 3)
+
+
+@pytest.mark.parametrize(
+    ("texts", "remedy"),
+    [
+        (
+            [f"{own}".replace(".", ",") for own in NUMBERS],
+            r"decimal comma, so .*\.str\.replace\(',', '\.'\)\.astype",
+        ),
+        (
+            [f"{own:e}".replace(".", ",") for own in NUMBERS],
+            r"decimal comma, so .*\.str\.replace\(',', '\.'\)",
+        ),
+        (
+            [f"{1 + own},{own:03}" for own in range(90)],
+            r"separators of thousands, so .*\.str\.replace\(',', ''\).*; if the commas are decimal, with '\.' in",
+        ),
+        (
+            ["unknown" if own == 7 else f"{x}" for own, x in enumerate(NUMBERS)],
+            "correct 'unknown', or leave out row 7",
+        ),
+    ],
+)
+def test_columns_of_numbers_in_other_notations_or_with_a_word_are_no_categories(texts, remedy):
+    """Each of their values would be a coefficient, without a word."""
+    with pytest.raises(
+        cv.DataError, match=f"'w' has numbers as texts, .* 90 would be a category: .*{remedy}"
+    ):
+        cv.MixedModel("y ~ w").fit(TABLE.assign(w=texts))
+    with pytest.raises(cv.DataError, match=f"response 'w' has texts.*{remedy}"):
+        cv.MixedModel("w ~ x").fit(TABLE.assign(w=texts))
+
+
+def test_texts_in_the_place_of_numbers_of_the_fit_are_told_apart():
+    new = {"x": ["1", "2"]}
+    with pytest.raises(
+        cv.DataError, match=r"got '1' in row 0: make them numbers, as by table\['x'\]\.astype"
+    ):
+        fitted("y ~ x").predict(new)
+    with pytest.raises(cv.DataError, match="got 'b' in row 1: correct 'b', or leave out row 1"):
+        fitted("y ~ x").predict({"x": ["1", "b"]})
+    with pytest.raises(cv.DataError, match="got 'a' in row 0: code the column as numbers"):
+        fitted("y ~ x").predict({"x": ["a", "b"]})
+
+
+def test_a_response_of_two_texts_is_refused_with_the_line_that_codes_it():
+    words = TABLE.assign(passed=np.where(TABLE.y > 2.0, "yes", "no"))
+    with pytest.raises(cv.DataError, match="'yes' a 1") as told:
+        cv.MixedModel("passed ~ x", family="bernoulli").fit(words)
+    line = str(told.value).rpartition("; ")[2].partition(" makes")[0]
+    exec(line, {"table": words})
+    assert cv.MixedModel("passed ~ x", family="bernoulli").fit(words).fixef()["x"] != 0
+
+
+@pytest.mark.parametrize("formula", ["y ~ x", "y ~ x + z", "y ~ scale(x)", "y ~ z + (1 | x)", "k ~ x"])
+def test_columns_of_different_lengths_are_named(formula):
+    columns = {name: TABLE[name].to_numpy() for name in ("y", "z", "k")} | {"x": TABLE.x.to_numpy()[:-1]}
+    family = "negative_binomial" if formula.startswith("k") else "gaussian"
+    with pytest.raises(cv.DataError, match="has 90 rows, and 'x' has 89"):
+        cv.MixedModel(formula, family=family, size=1.0).fit(columns)
+    with pytest.raises(cv.DataError, match="'x' has 1 rows, and 'z' has 2"):
+        fitted("y ~ x + z").predict({"x": [1.0], "z": [1.0, 2.0]})
+    assert (
+        len(cv.MixedModel("y ~ z").fit({**columns, "note": ["one"]}).fixef()) == 2
+    )  # x and note are not read
+
+
+def test_complex_numbers_are_refused():
+    with pytest.raises(cv.DataError, match="'x' must have numbers; got complex ones"):
+        cv.MixedModel("y ~ x").fit(TABLE.assign(x=TABLE.x + 1j))
+
+
+def test_columns_are_found_by_names_in_other_cases():
+    with pytest.raises(cv.DataError, match=r"no column 'X'.* Did you mean 'x'"):
+        cv.MixedModel("y ~ X").fit(TABLE)
+
+
+def test_new_groups_that_are_numbers_of_the_fit_in_other_digits_are_refused():
+    """A program that reads 007 as 7 would predict averages over all groups."""
+    codes = TABLE.assign(school=[f"{5 + row % 4:03}" for row in range(len(TABLE))])
+    model = cv.MixedModel("y ~ x + (1 | school)").fit(codes)
+    with pytest.raises(cv.DataError, match="'school' has '7' in row 1, and the fit had '007'"):
+        model.predict({"x": [0.0, 0.0], "school": [40, 7]})
+    assert np.isfinite(model.predict({"x": [0.0] * 3, "school": ["040", "007", None]}).mean).all()
+    assert model._unseen_groups({"x": [0.0] * 4, "school": ["040", "007", None, "9a"]}) == {
+        "school": ["040", "9a"]
+    }
+
+
+def test_interactions_without_rows_for_some_combination_say_what_to_write():
+    """A single product of levels cannot be left out of a formula."""
+    some = TABLE[~((TABLE.kind == "top") & (TABLE.g == "f"))]
+    with pytest.raises(
+        cv.DataError, match=r"'kind\[T.top\]:g\[T.f\]' of the formula is 0 in all rows; some comb"
+    ):
+        cv.MixedModel("y ~ kind * g").fit(some)
+    both = some.assign(both=some.kind + " " + some.g)
+    cells = cv.MixedModel("y ~ 0 + both").fit(both).fixef()
+    assert len(cells) == 17
+    with pytest.raises(
+        cv.DataError, match=r"'w' of the formula is a combination of the columns before it .*; leave it"
+    ):
+        cv.MixedModel("y ~ x + w").fit(TABLE.assign(w=2 * TABLE.x))
+
+
+@pytest.mark.parametrize(
+    ("formula", "renamed", "family"),
+    [
+        ("y ~ x + (1 | row) + (1 | column)", {"row": "g", "column": "kind"}, "gaussian"),
+        ("y ~ x + (x | row)", {"row": "g"}, "gaussian"),
+        ("weight ~ x", {"weight": "y"}, "student"),
+        ("weight ~ x + (1 | row)", {"weight": "y", "row": "g"}, "student"),
+    ],
+)
+def test_columns_may_have_the_names_of_parts_of_the_model(formula, renamed, family):
+    """Rows and columns of a field, and the weight of an animal."""
+    plain = formula
+    for name, own in renamed.items():
+        plain = plain.replace(name, own)
+    own = TABLE.rename(columns={old: name for name, old in renamed.items()})
+    model = cv.MixedModel(formula, family=family, random_state=0).fit(own)
+    assert model.elbo_ == fitted(plain, family=family).elbo_
+    assert np.array_equal(model.predict(own[:3]).mean, fitted(plain, family=family).predict(TABLE[:3]).mean)
+
+
+def test_a_column_with_the_name_of_the_intercept_is_refused():
+    with pytest.raises(cv.DataError, match="has the name of the intercept, 'Intercept'; rename it"):
+        cv.MixedModel("y ~ Intercept").fit(TABLE.rename(columns={"x": "Intercept"}))
+
+
+def test_a_negative_binomial_of_a_large_size_is_a_poisson_regression():
+    """Beside the maximum of the Poisson likelihood, and its standard errors."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=300)
+    counts = rng.poisson(np.exp(1.2 + 0.6 * x))
+    beta, X = np.zeros(2), np.column_stack([np.ones(300), x])
+    for _ in range(50):
+        mean = np.exp(X @ beta)
+        beta = beta + np.linalg.solve((X.T * mean) @ X, X.T @ (counts - mean))
+    sds = np.sqrt(np.diag(np.linalg.inv((X.T * np.exp(X @ beta)) @ X)))
+    rows = (
+        cv.MixedModel("k ~ x", family="negative_binomial", size=1e6).fit({"k": counts, "x": x}).summary().rows
+    )
+    np.testing.assert_allclose([own.mean for own in rows], beta, atol=0.05 * sds.min())
+    np.testing.assert_allclose([own.sd for own in rows], sds, rtol=0.02)
+    with pytest.raises(cv.ParameterError, match="take 'negative_binomial', with size=1e6 nearly a Poisson"):
+        cv.MixedModel("k ~ x", family="poisson").fit({"k": counts, "x": x})
+    with pytest.raises(cv.ParameterError, match="got 'Gaussian'; did you mean 'gaussian'"):
+        cv.MixedModel("k ~ x", family="Gaussian").fit({"k": counts, "x": x})
+
+
+def test_counts_of_a_binomial_without_trials_are_told_how_these_are_written():
+    with pytest.raises(
+        cv.DataError, match=r"0 or 1 without trials, which are written 'k \| trials\(n\) ~ x'"
+    ):
+        cv.MixedModel("k ~ x", family="binomial").fit(TABLE)

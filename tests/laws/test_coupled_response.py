@@ -103,3 +103,18 @@ def test_roots_keep_digits_of_numbers_that_nearly_determine_each_other():
         moved @ mean, moved @ lower @ lower.T @ moved.T, layout.pairs_of_statistics()
     )
     assert not np.allclose(back @ whole[0] @ back.T, near, rtol=0.01)
+
+
+@pytest.mark.parametrize("strip", [1, 40, 1 << 22])
+def test_covariances_of_some_pairs_are_computed_from_their_rows_alone(strip, monkeypatch):
+    """In strips of any length, for pairs in any order; three new rows need no product of all groups."""
+    monkeypatch.setattr(arrow, "_DENSE", 0)
+    monkeypatch.setattr(arrow, "_STRIP", strip)
+    layout, natural = _factor(np.random.default_rng(4))
+    precision = layout.from_natural(natural).precision
+    dense = np.linalg.inv(
+        [precision.pattern.times(precision.blocks, precision.entries, unit) for unit in np.eye(19)]
+    )
+    i, j = np.array([1, 17, 1, 14, 2, 0, 16]), np.array([15, 1, 18, 2, 2, 13, 15])
+    monkeypatch.setattr(type(precision), "_strips", None)
+    np.testing.assert_allclose(precision.covariance(i, j), dense[i, j], rtol=1e-11, atol=1e-15)

@@ -531,6 +531,12 @@ def test_linear_response_of_a_large_shared_factor_beside_binary_outcomes_is_that
     assert response.smallest_eigenvalue > 0
     with pytest.raises(cv.ModelError, match="the determinant of linear response is not formed"):
         _ = response.log_determinant
+    # evidence needs it, and is told so before the covariances of all statistics are computed
+    with monkeypatch.context() as patched:
+        patched.setattr("caviar.engine.response.shared.SharedResponse.along", None)
+        assert posterior.evidence(data).method == "elbo"
+        with pytest.raises(cv.ModelError, match="the determinant of linear response is not formed"):
+            posterior.evidence(data, method="second_order")
     monkeypatch.setattr("caviar.engine.response.shared._MOST_ASKED", 5)
     assert set(response.widths().sds) == {"mu", "of_a", "of_b"}
     with pytest.raises(cv.ModelError, match="tells at most 5 entries"):

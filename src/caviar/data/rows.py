@@ -18,12 +18,19 @@ from .lazy_table import LazyTable
 from .pieces import PieceRows
 
 
-def as_rows(value: Any) -> Any:
+def as_rows(value: Any, name: str = "") -> Any:
     """Return lazy rows for tables and arrays that are read in blocks, and all other data unchanged.
 
     Lazy tables (:func:`caviar.scan`), Dask arrays and DataFrames, Arrow tables and columns, and memory maps become lazy
     rows; arrays and tables of pandas and Polars are in memory anyway. An xarray.DataArray is replaced by its values,
     and arrays of other libraries are converted to NumPy.
+
+    Parameters
+    ----------
+    value
+        Data.
+    name
+        What they are the data of, for messages.
 
     Raises
     ------
@@ -34,7 +41,7 @@ def as_rows(value: Any) -> Any:
         return value
     refuse_unmade(value)
     if _module_of(value) == "xarray":
-        return as_rows(value.data)
+        return as_rows(value.data, name)
     if isinstance(value, LazyTable):
         return value.rows()
     if (
@@ -47,7 +54,7 @@ def as_rows(value: Any) -> Any:
     if hasattr(value, "__dask_graph__"):
         return dask_rows(value)
     if _module_of(value) == "pyarrow":
-        return arrow_rows(value)
+        return arrow_rows(value, name)
     return on_host(value)
 
 
@@ -102,8 +109,8 @@ def column_names(value: Any) -> tuple[str, ...] | None:
 _PIECE_ROWS = 32_768
 
 
-def arrow_rows(value: Any) -> Any:
-    """Return a table, a batch or a column of Arrow as rows; any other object as it is.
+def arrow_rows(value: Any, of: str = "") -> Any:
+    """Return a table, a batch or a column of Arrow as rows, the data ``of`` something; any other object as it is.
 
     Raises
     ------
@@ -123,6 +130,12 @@ def arrow_rows(value: Any) -> Any:
             column = columns[names.index(name)]
             first = next((str(entry.as_py()) for entry in column if entry.is_valid), "")
             why = f"its type is {column.type}, and its first value {named(first)}"
+            if of and not shape:
+                raise DataError(
+                    f"the data of '{of}' must be numbers; got the type {column.type}, first {named(first)}. Only "
+                    f"labels of a Categorical, and Data that choose from a plate, may be texts; code a binary outcome "
+                    f"as 0 or 1"
+                )
             good = [other for other, own in found.items() if own is not None]
             raise DataError(not_numeric_message("the Arrow table", name, why, good))
     if not columns or not len(columns[0]):

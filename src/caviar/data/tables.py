@@ -26,7 +26,11 @@ from .files.table_files import ParquetFiles, TableFiles, as_number, find_files, 
 _LONGEST = 200
 _ADVICE = ("Possible", "Please try", "  file =")
 _KIND_OF_ERROR = re.compile(r"^(Invalid Input|Parser|Binder|IO|Catalog|Conversion) Error: ")
-_OF_CSV_FILES = (
+_TEXTS = (
+    "texts, as columns of codes such as 007 are. If they are numbers, cast them in the query, as school::DOUBLE for a "
+    "column school"
+)
+_OF_DUCKDB = (
     (
         r"^CSV Error on Line: (\d+);.*Expected Number of Columns: (\d+) Found: (\d+)",
         r"line \1 has another number of columns, \3, than the lines before it, \2. Complete the line, or put an "
@@ -36,8 +40,16 @@ _OF_CSV_FILES = (
         r"^CSV Error on Line: (\d+);.*Value with unterminated quote found",
         r"a double quote in line \1 is not closed. Close it, or write it twice if it belongs to the entry",
     ),
+    (
+        r"^No function matches the given name and argument types '([^'(]*)\(([^)']*VARCHAR[^)']*)\)'",
+        rf"\1(\2) does not exist: VARCHAR are {_TEXTS}",
+    ),
+    (
+        r"^Cannot compare values of type (VARCHAR and type \w+|\w+ and type VARCHAR)\b",
+        rf"\1 cannot be compared: VARCHAR are {_TEXTS}",
+    ),
 )
-"""What DuckDB says of a line of a CSV file, and what is said in its place."""
+"""What DuckDB says of a line of a CSV file, and of texts in a query; and what is said in its place."""
 
 
 def read_table(
@@ -201,7 +213,7 @@ def what_went_wrong(error: Exception) -> str:
     # a line of carets points at the line before, which is no longer above it
     text = "; ".join(line.strip() for line in lines if line.strip(" ^"))
     text = _KIND_OF_ERROR.sub("", text)
-    for pattern, plain in _OF_CSV_FILES:
+    for pattern, plain in _OF_DUCKDB:
         if found := re.search(pattern, text):
             return found.expand(plain)
     # DuckDB repeats a line as it is, however long, and says what is wrong with it at the end

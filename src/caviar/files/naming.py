@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 _LONGEST = 40
 _MOST = 12
@@ -29,6 +30,19 @@ def listed(names: Sequence[str]) -> str:
     """
     told = ", ".join(_cut(name) for name in names[:_MOST])
     return told + (f", ... ({len(names)} in all)" if len(names) > _MOST else "")
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that is most like one that is not among them; None if none is like it.
+
+    Examples
+    --------
+    >>> nearest("hour", ["hours", "school"]), nearest("X", ["x", "y"]), nearest("age", ["x", "y"])
+    ('hours', 'x', None)
+    """
+    known = list(names)
+    same = (own for own in known if own.casefold() == name.casefold())
+    return next(same, None) or next(iter(get_close_matches(name, known, 1)), None)
 
 
 def _cut(name: str) -> str:

@@ -85,7 +85,7 @@ def bound_of(
     named = [name for names in naming if isinstance(names, list | tuple) for name in names]
     data = met.values
     if isinstance(data, Mapping):
-        data = {name: as_rows(value) for name, value in data.items()}
+        data = {name: as_rows(value, name) for name, value in data.items()}
     met.refuse_other_rows("sample_weight", sample_weight)
     weight = as_rows(sample_weight)
     return bind_rows(

@@ -708,14 +708,16 @@ class Responds(Factored):
         executor: Any = None,
         *,
         is_whole: bool = True,
+        has_determinant: bool = False,
         bound: tuple[Problem, RowMap] | None = None,
     ) -> LinearResponse:
         """Return linear response; with ``is_whole`` false, of a shared factor only where the others meet it.
 
-        ``bound`` is the problem of these data and the map over their rows, if they are known.
+        With ``has_determinant`` what has none is refused before it is computed. ``bound`` is the problem of these data
+        and the map over their rows, if they are known.
         """
         problem, row_map = bound or self._evaluator.bind(data, sample_weight, executor, are_fitted=True)
         factors = {**self._factors, **self._shared.independent(self._factors)}
-        response = Response(problem, factors, row_map, is_whole=is_whole)
+        response = Response(problem, factors, row_map, is_whole=is_whole, has_determinant=has_determinant)
         self._refuse_other_data(response.elbo)
         return LinearResponse(self, response)

@@ -65,11 +65,16 @@ class RegressionOfFile(Saved):
 
         Of ordered categories the likeliest one and the probabilities of all.
         """
-        table, name = self.data(file, sql), self._response
         if self.fitted.categories_ or self.fitted.family in _NO_INTERVAL:
             self.refuse_level(level, "a probability says all of a response that is a category")
+        table = self.data(file, sql)
+        found = self._predicted(table, level)
         if not quiet:
             self._tell_new_groups(table)
+        return found
+
+    def _predicted(self, table: Any, level: float | None) -> dict[str, Any]:
+        name = self._response
         if self.fitted.categories_:
             shares = self.fitted.predict_proba(table)
             most = shares.to_numpy().argmax(axis=1)
@@ -121,15 +126,9 @@ class RegressionOfFile(Saved):
 
     def _tell_new_groups(self, table: Any) -> None:
         """Say which groups the fit has not seen; their effects are averaged over the population of groups."""
-        for name, known in self.fitted.groups_.items():
-            if name in table.column_names:
-                new = sorted({str(value) for value in table.column(name).to_pylist()} - set(known))
-                if new:
-                    which = f"{name} {listed(new)}"
-                    say(
-                        standard_error(),
-                        f"groups that the fit has not seen, averaged over all groups: {which}",
-                    )
+        for name, new in self.fitted._unseen_groups(table).items():
+            which = f"{name} {listed(new)}"
+            say(standard_error(), f"groups that the fit has not seen, averaged over all groups: {which}")
 
     @property
     def _response(self) -> str:

@@ -21,6 +21,26 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '\\"') + '"'
 
 
+def _literal(text: str) -> str:
+    """Return a text of SQL; the function of the library loads NumPy, which messages do without."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _number_query(found: re.Match[str]) -> str:
+    """Return the query that makes texts numbers, from calls of pandas that do."""
+    name, expression = found[1], f'"{found[1]}"'
+    for mark, plain in re.findall(r"\.str\.replace\('(.)', '(.?)'\)", found[2]):
+        expression = f"replace({expression}, {_literal(mark)}, {_literal(plain)})"
+    query = f'SELECT * REPLACE ({expression}::DOUBLE AS "{name}") FROM data'
+    return f"ake them numbers, by --sql {_quoted(query)}"
+
+
+def _indicator_query(found: re.Match[str]) -> str:
+    """Return the query that makes a value 1 and the other 0, from the line of pandas that does."""
+    is_it = f'("{found[1]}" = {_literal(found[2])})::INTEGER'
+    return "--sql " + _quoted(f'SELECT * REPLACE ({is_it} AS "{found[1]}") FROM data')
+
+
 _OPTIONS = {
     "n_components": "--components",
     "n_draws": "--draws",
@@ -47,9 +67,11 @@ _IN_WORDS = (
         lambda found: f"{'Say' if found[1] == 'R' else 'say'} --sql {_quoted(found[2])}",
     ),
     (
-        r"make them numbers, as by table\['(.*)'\]\.astype\(float\)",
-        r"""make them numbers, by --sql 'SELECT * REPLACE ("\1"::DOUBLE AS "\1") FROM data'""",
+        r"ake them numbers, as by table\['(.*)'\]((?:\.str\.replace\('.', '.?'\))*)\.astype\(float\)",
+        _number_query,
     ),
+    (r"table\['(.*)'\] = \(table\['\1'\] == '(.*)'\)\.astype\(int\)(?= makes)", _indicator_query),
+    (r"; pandas keeps them by read_csv\(.*\)$|, with size=1e6 nearly a Poisson$", ""),
     (r"\(columns=, (--columns)\)", r"by \1"),
     # what is chosen is told twice, for Python and for the command line
     (r"columns=\[[^\]]*\], on the command line (?=--columns)", ""),

@@ -11,10 +11,10 @@ from ..files.table_files import as_number, identifier, is_code, literal
 
 _GROUPED_BY_COMMAS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 _GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}([.' ]\d{3})+(,\d*)?")
-_WITH_COMMA = re.compile(r"[+-]?\d*,\d+")
+_WITH_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _MOST_TEXTS = 1_000
 _OR_DECIMAL = "; if the commas are decimal, with '.' in the place of ''"
-_PLAIN = re.compile(r"[+-]?\d+(\.\d*)?")
+_PLAIN = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 
 
 def other_notation(texts: Sequence[str]) -> tuple[str, Sequence[str]] | None:
@@ -42,6 +42,12 @@ def other_notation(texts: Sequence[str]) -> tuple[str, Sequence[str]] | None:
             mark for mark in ".' " if any(mark in text for text in marked)
         )
     return None
+
+
+def or_decimal(removed: Sequence[str], texts: Sequence[str]) -> str:
+    """Return what is said of commas that may separate thousands or be decimal, as in 1,125; else nothing."""
+    either = removed == (",",) and all(_WITH_COMMA.fullmatch(text.strip()) for text in texts)
+    return _OR_DECIMAL if either else ""
 
 
 def unread_texts(relation: Any, names: Sequence[str]) -> dict[str, list[str]]:
@@ -76,10 +82,9 @@ def notation_message(label: str, name: str, at: str, texts: Mapping[str, Sequenc
         return None
     parts = ", ".join(_read(column, own[1]) for column, own in notations.items() if own is not None)
     what, removed = found
-    either = removed == (",",) and all(_WITH_COMMA.fullmatch(text.strip()) for text in texts[name])
     return (
         f"{label}: column {named(name)} looks like numbers with {what}: {at}. Read it by the query (sql=, --sql) "
-        f"SELECT * REPLACE ({parts}) FROM data{_OR_DECIMAL if either else ''}"
+        f"SELECT * REPLACE ({parts}) FROM data{or_decimal(removed, texts[name])}"
     )
 
 

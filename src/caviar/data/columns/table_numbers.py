@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,9 @@ from ..._errors import DataError, ParameterError
 from ..._typing import Array
 from ...files.naming import listed, named
 from ..files.table_files import as_number, identifier, refuse_twins
+from .._errors import DataError, ParameterError
+from .._typing import Array
+from ..files.naming import listed, named, nearest
 from .lost_digits import LARGEST_WHOLE, are_suspect, lost_digits
 from .other_notations import code_reason, notation_message, unread_texts
 
@@ -131,10 +133,10 @@ def chosen(available: Sequence[str], columns: Sequence[str] | None, label: str) 
     refuse_twins(columns, "the choice of columns")
     for name in columns:
         if name not in available:
-            close = get_close_matches(name, available, 1)
-            hint = f" Did you mean {named(close[0])}?" if close else ""
-            if close and "," in close[0]:
-                hint += f" On the command line a name with a comma is in double quotes: '\"{close[0]}\"'"
+            close = nearest(name, available)
+            hint = f" Did you mean {named(close)}?" if close else ""
+            if close and "," in close:
+                hint += f" On the command line a name with a comma is in double quotes: '\"{close}\"'"
             raise DataError(
                 f"{label} has no column {named(name)}; its columns are {listed(available)}.{hint}"
             )

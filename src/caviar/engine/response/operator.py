@@ -38,6 +38,12 @@ _MOST_NUMBERS = 2e7
 """Numbers of changes that are held together: of the states of whole sequences, or of all statistics."""
 
 
+NO_DETERMINANT = (
+    "the determinant of linear response is not formed for large shared factors beside hidden "
+    "variables of the rows"
+)
+
+
 class ResponseOperator(Derivative):
     """How the updates of all globals respond, in standardised coordinates of their statistics.
 
@@ -76,9 +82,11 @@ class ResponseOperator(Derivative):
         marginals: Mapping[str, Any] | None = None,
         *,
         is_whole: bool = True,
+        has_determinant: bool = False,
         curvature: Mapping[FactorKey, Array] | None = None,
     ) -> None:
         super().__init__(problem, arrays, rows, warm)
+        self._has_determinant = has_determinant
         self._curvature = curvature
         self.factors: list[FactorResponse] = []
         for variable in problem.order:
@@ -118,6 +126,8 @@ class ResponseOperator(Derivative):
             )
             if concerned.any():
                 raise ModelError(factor.why_not_beside_rows)
+            if self._has_determinant:
+                raise ModelError(NO_DETERMINANT)
 
             def through_rows(moved: Array, place: AnyArray = place) -> Array:
                 whole = np.zeros((self.n_statistics, moved.shape[1]))

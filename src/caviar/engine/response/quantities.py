@@ -17,7 +17,7 @@ from ..evaluation.evaluate import check_sizes, in_frame
 from ..rows.row_map import RowMap
 from .expectations import correction_of_expectations
 from .factors import FactorResponse
-from .operator import ResponseOperator
+from .operator import NO_DETERMINANT, ResponseOperator
 from .passes.blocks import is_worth_curving, look_with_curvature
 from .priors import parameters_of, slopes_of_objective, tilts_of
 from .second_order import Tilts
@@ -107,6 +107,8 @@ class Response:
     is_whole
         Whether a shared factor has coordinates for all its statistics, unless they are very many; otherwise only for
         what the other factors say to it.
+    has_determinant
+        Whether the determinant is needed: then what has none is refused before any passes.
 
     Attributes
     ----------
@@ -118,7 +120,13 @@ class Response:
     """
 
     def __init__(
-        self, problem: Problem, factors: Mapping[str, Any], rows: RowMap, *, is_whole: bool = True
+        self,
+        problem: Problem,
+        factors: Mapping[str, Any],
+        rows: RowMap,
+        *,
+        is_whole: bool = True,
+        has_determinant: bool = False,
     ) -> None:
         why = problem.rows.why_no_response() if problem.factors else ""
         if why:
@@ -129,7 +137,9 @@ class Response:
         with self._session():
             state, curvature = _begun(problem, in_frame(problem, factors), rows)
             looked = state.problem, state.q, state.arrays, state.rows, state.warm
-            self._operator = ResponseOperator(*looked, factors, is_whole=is_whole, curvature=curvature)
+            self._operator = ResponseOperator(
+                *looked, factors, is_whole=is_whole, has_determinant=has_determinant, curvature=curvature
+            )
             self._solution: Solution = solution_of(self._operator)
             self._entries = Entries(self._operator)
             self.shift = self._shift(state)
@@ -172,10 +182,7 @@ class Response:
         """
         self.check()
         if self._operator.rows_are_apart:
-            raise ModelError(
-                "the determinant of linear response is not formed for large shared factors beside hidden "
-                "variables of the rows"
-            )
+            raise ModelError(NO_DETERMINANT)
         with self._session():
             are_points = self._are_points
             found = (

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -17,6 +16,10 @@ from ..._typing import AnyArray, Array
 from ...data.columns.labels import TextLabels, are_ordered, text_labels
 from ...data.columns.lost_digits import numbers_that_are_there, refuse_lost_digits
 from ...data.frames import Frame, frame_of, has_dates, index_of, without_absent
+from ...data.labels import TextLabels, are_ordered, text_labels
+from ...data.lost_digits import numbers_that_are_there, refuse_lost_digits
+from ...data.other_notations import or_decimal, other_notation
+from ...files.naming import nearest
 
 _FEW_LEVELS = 5
 """Texts of so few numbers may be codes, even if each row has its own."""
@@ -86,6 +89,23 @@ class Rows:
         names = self.names
         return len(self.column(names[0])) if names else 0
 
+    def refuse_unequal(self, names: Iterable[str]) -> None:
+        """Refuse columns of different lengths, which a mapping may have; those that are absent are none.
+
+        Raises
+        ------
+        DataError
+            If two of them differ.
+        """
+        lengths = {name: len(self.column(name)) for name in names if name in self.names}
+        first = next(iter(lengths), "")
+        for name, length in lengths.items():
+            if length != lengths[first]:
+                raise DataError(
+                    f"the columns of a table have the same length: '{first}' has {lengths[first]} rows, and '{name}' "
+                    f"has {length}"
+                )
+
     def column(self, name: str) -> Any:
         """Return a column as it came.
 
@@ -96,8 +116,8 @@ class Rows:
         """
         names = self.names
         if name not in names:
-            near = difflib.get_close_matches(name, names, 1)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
+            near = nearest(name, names)
+            hint = f" Did you mean '{near}'?" if near else ""
             raise DataError(f"the table has no column '{name}'; it has {_listed(names)}.{hint}")
         found = self.columns.column(name) if isinstance(self.columns, Frame) else self.columns[name]
         if np.ndim(found) != 1:
@@ -121,14 +141,17 @@ class Rows:
                 f"'{name}' has dates or times, which are numbers only in a unit: count them in the one you mean, as in "
                 f"table['{name}'] = (table['{name}'] - table['{name}'].min()).dt.days"
             )
-        if text_labels(found, name) is not None:
-            raise DataError(
-                f"'{name}' must have numbers; got {_first_strange(np.asarray(found, dtype=object))}"
-            )
+        texts = text_labels(found, name)
+        if texts is not None:
+            raise DataError(f"'{name}' must have numbers; got {': '.join(how_to_read(name, texts))}")
         if not are_labels:
             refuse_lost_digits(found, f"'{name}'")
         found = without_absent(found)
         values = np.asarray(found.to_numpy() if hasattr(found, "to_numpy") else found)
+        if values.dtype.kind == "c":
+            raise DataError(
+                f"'{name}' must have numbers; got complex ones, such as {values[0]}. Take their real part or their size"
+            )
         try:
             values = values.astype(np.float64)
         except (TypeError, ValueError):
@@ -200,7 +223,7 @@ class Rows:
         return text_labels(self.column(name), name) is not None
 
     def refuse_written_numbers(self, name: str) -> None:
-        """Refuse texts that are all dates, or numbers that hardly occur twice: each would be a category.
+        """Refuse texts that are all dates, or mostly numbers that hardly occur twice: each would be a category.
 
         Raises
         ------
@@ -217,13 +240,34 @@ class Rows:
                 f"category: make a column of numbers, such as the days since the first date; if you mean categories, "
                 f"write C({name}) in the formula, and (1 | {name}) for groups"
             )
-        is_fine = len(distinct) > max(_FEW_LEVELS, self.n_rows / 2)
-        if is_fine and all(np.isfinite(_as_number(text)) for text in distinct):
+        are_distinct = len(distinct) > max(_FEW_LEVELS, self.n_rows / 2)
+        if are_distinct and 2 * sum(map(_is_number, distinct)) > len(distinct):
+            first = next(filter(_is_number, distinct))
+            remedy = how_to_read(name, texts)[1]
             raise DataError(
-                f"'{name}' has numbers as texts, such as {distinct[0]!r}, and each of the {len(distinct)} would be a "
-                f"category: make them numbers, as by table['{name}'].astype(float); if you mean categories, write "
-                f"C({name}) in the formula, and (1 | {name}) for groups"
+                f"'{name}' has numbers as texts, such as {first!r}, and each of the {len(distinct)} would be a "
+                f"category: {remedy}; if you mean categories, write C({name}) in the formula, and (1 | {name}) "
+                f"for groups"
             )
+
+
+def how_to_read(name: str, texts: TextLabels) -> tuple[str, str]:
+    """Return a text that is no number, or the first one if all are, with its row; and how to make texts numbers."""
+    given = [(row, own) for row, own in enumerate(texts.values.tolist()) if own is not None]
+    strange = [(row, own) for row, own in given if not np.isfinite(_as_number(own))]
+    row, text = next(iter([*strange, *given]), (0, ""))
+    shown, change, what, end = f"{text!r} in row {row}", f"as by table['{name}']", "", ""
+    if strange:
+        notation = other_notation([own for _, own in strange])
+        if notation is None:
+            if any(_is_number(own) for _, own in given):
+                return shown, f"correct {text!r}, or leave out row {row}"
+            return shown, "code the column as numbers"
+        of, removed = notation
+        change += "".join(f".str.replace({mark!r}, '')" for mark in removed)
+        change += "" if "," in removed else ".str.replace(',', '.')"
+        what, end = f"they have {of}, so ", or_decimal(removed, [own for _, own in strange])
+    return shown, f"{what}make them numbers, {change}.astype(float){end}"
 
 
 def _date_labels(found: Any) -> TextLabels:
@@ -262,6 +306,11 @@ def levels_of(texts: AnyArray, categories: Sequence[str] | None) -> list[str]:
     return sorted(found)
 
 
+def _is_number(text: str) -> bool:
+    """Whether a text is a number, with a point or a comma."""
+    return bool(np.isfinite(_as_number(text))) or other_notation([text]) is not None
+
+
 def _as_number(text: str) -> float:
     try:
         return float(text)
@@ -280,10 +329,32 @@ def refuse_unseen(name: str, texts: AnyArray, levels: Sequence[str]) -> None:
     known = set(levels)
     for row, own in enumerate(texts.tolist()):
         if own not in known:
-            near = difflib.get_close_matches(own, levels, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            near = nearest(own, levels)
+            hint = f" Did you mean {near!r}?" if near else ""
             raise DataError(
                 f"'{name}' has {own!r} in row {row}, which was not in the fit; its levels are {_listed(levels)}.{hint}"
+            )
+
+
+def refuse_written_otherwise(name: str, texts: AnyArray, is_new: AnyArray, groups: Sequence[str]) -> None:
+    """Refuse new groups that are the number of a group of the fit, such as 7 of 007: they may be the same ones.
+
+    Raises
+    ------
+    DataError
+        With the row of the first one, and both ways of writing it.
+    """
+    new = [row for row in np.flatnonzero(is_new).tolist() if texts[row] is not None]
+    if not new:
+        return
+    numbers = {_as_number(own): own for own in groups}
+    for row in new:
+        number = _as_number(texts[row])
+        if np.isfinite(number) and number in numbers:
+            raise DataError(
+                f"'{name}' has {texts[row]!r} in row {row}, and the fit had {numbers[number]!r}, the same number in "
+                f"other digits: write groups as in the fit, or rename the new ones. Zeros in front are lost where "
+                f"codes are read as numbers; pandas keeps them by read_csv(..., dtype={{'{name}': str}})"
             )
 
 

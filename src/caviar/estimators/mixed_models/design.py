@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._errors import DataError, ParameterError
 from ..._typing import AnyArray, Array
-from .columns import Rows, levels_of, mean_and_sd, refuse_unseen
+from .columns import Rows, levels_of, mean_and_sd, refuse_unseen, refuse_written_otherwise
 from .formula import Formula, GroupTerm, columns_of, of_offset, terms_of
 from .functions import context, plain, restored
 
@@ -80,6 +80,10 @@ class Encoding:
             raise DataError(
                 f"'{taken}' has a group called {NEW!r}, which is the name of new groups; rename it"
             )
+        if INTERCEPT in set().union(*(own.columns for own in read.values())):
+            raise DataError(
+                f"a column of the formula has the name of the intercept, {INTERCEPT!r}; rename it"
+            )
         found = cls(formula, levels, groups, has_thresholds=has_thresholds)
         states: dict[str, Any] = {}
         for effects, own in read.items():
@@ -124,8 +128,7 @@ class Encoding:
     @property
     def read(self) -> set[str]:
         """The columns that the formula reads, without the response."""
-        own = {name for each in self.formula.effects for name in columns_of(each).columns}
-        return own | {name for term in self.formula.groups for name in term.by}
+        return self.formula.read
 
     def offset(self, rows: Rows) -> Array | None:
         """Return what offsets add to the predictor of each row; None without any.
@@ -218,6 +221,12 @@ class Encoding:
         ]
         return len(rows.column(read[0])) if read else rows.n_rows
 
+    def unseen(self, term: GroupTerm, rows: Rows) -> list[str]:
+        """Return the groups of rows that the fit did not have, in order; a row without a group has none."""
+        found = _labels_that_are_there(term, rows).tolist()
+        new = {text for text in found if text is not None} - set(self.groups[term.group])
+        return levels_of(np.array(sorted(new), dtype=object), None)
+
     def places(
         self, term: GroupTerm, rows: Rows, *, known: bool = True, may_lack: bool = False
     ) -> tuple[AnyArray, AnyArray]:
@@ -236,6 +245,7 @@ class Encoding:
         own = set(self.groups[term.group])
         texts = _labels_that_are_there(term, rows) if may_lack else _labels(term, rows)[0]
         is_new = np.array([text not in own for text in texts.tolist()], dtype=bool)
+        refuse_written_otherwise(term.group, texts, is_new, self.groups[term.group])
         return np.where(is_new, NEW, texts).astype(object), is_new
 
 
@@ -279,7 +289,7 @@ def refuse_collinear(matrix: Array, names: Sequence[str]) -> None:
     basis: list[Array] = []
     for column, name in enumerate(names):
         if scales[column] == 0:
-            raise DataError(f"the column {name!r} of the formula is 0 in all rows; leave it out")
+            raise DataError(f"the column {name!r} of the formula is 0 in all rows; {_instead_of(name)}")
         left = matrix[:, column] / scales[column]
         size = np.linalg.norm(left)
         for _ in range(2):
@@ -291,8 +301,18 @@ def refuse_collinear(matrix: Array, names: Sequence[str]) -> None:
                 if np.ptp(matrix[:, column]) == 0
                 else (f"a combination of the columns before it ({', '.join(map(repr, names[:column]))})")
             )
-            raise DataError(f"the column {name!r} of the formula is {told}; leave it out")
+            raise DataError(f"the column {name!r} of the formula is {told}; {_instead_of(name)}")
         basis.append(left / np.linalg.norm(left))
+
+
+def _instead_of(name: str) -> str:
+    """Return what to do about a column without information: products of levels cannot be left out one by one."""
+    if ":" not in name or "[" not in name:
+        return "leave it out"
+    return (
+        "some combination of levels has no rows: leave out this interaction, or write one column of the combinations "
+        "that occur, as of table['a'] + ' ' + table['b'], in the place of a * b"
+    )
 
 
 def refuse_far(matrix: Array, names: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,6 +12,8 @@ import numpy as np
 from ..._errors import DataError, ParameterError
 from ..._typing import AnyArray, Array
 from ...data.columns.labels import are_ordered, text_labels
+from ...data.labels import TextLabels, are_ordered, text_labels
+from ...files.naming import nearest
 from ...language import (
     Bernoulli,
     Binomial,
@@ -28,7 +30,7 @@ from ...language import (
     ordered,
     probit,
 )
-from .columns import Rows, levels_of, mean_and_sd, refuse_unseen
+from .columns import Rows, how_to_read, levels_of, mean_and_sd, refuse_unseen
 from .formula import Formula
 
 RESIDUAL, TRIALS, THRESHOLDS = "residual precision", "trials", "thresholds"
@@ -57,9 +59,11 @@ class Family(ABC):
         DataError
             If it has impossible values.
         """
-        if text_labels(rows.column(response), response) is not None:
+        texts = text_labels(rows.column(response), response)
+        if texts is not None:
             raise DataError(
-                f"the response '{response}' has texts; family={self.name!r} needs {self.needs}. Code it as numbers"
+                f"the response '{response}' has texts; family={self.name!r} needs {self.needs}; "
+                f"{self._how_to_code(response, texts)}"
             )
         values = rows.numbers(response)
         if not len(values):
@@ -84,6 +88,10 @@ class Family(ABC):
         if self.has_noise and np.ptp(y) == 0:
             raise DataError(f"the response '{response}' is {y[0]:g} in all rows; there is nothing to explain")
         return y
+
+    def _how_to_code(self, response: str, texts: TextLabels) -> str:
+        """Return how the texts of a response become numbers."""
+        return f"got {': '.join(how_to_read(response, texts))}"
 
     def _are_possible(self, values: Array) -> AnyArray:
         """Return which numbers are values of the response."""
@@ -140,7 +148,7 @@ class Student(_Real):
 
     def leaf(self, name: str, predictor: Any, plate: Plate, scale: float) -> Variable:
         df = Gamma(TAILS, 2.0, 0.1)
-        weight = Gamma("weight", 0.5 * df, 0.5 * df, plates=plate)
+        weight = Gamma(free_name("weight", [name]), 0.5 * df, 0.5 * df, plates=plate)
         return Normal(name, predictor, weight * half_t(RESIDUAL, scale, _DF_OF_SCALES), plates=plate)
 
 
@@ -150,6 +158,12 @@ class _Binary(Family):
     is_binary = True
     needs = "0 and 1"
     must_be = "0 or 1"
+
+    def _how_to_code(self, response: str, texts: TextLabels) -> str:
+        distinct = sorted(texts.distinct())
+        if len(distinct) != 2:
+            return super()._how_to_code(response, texts)
+        return f"table['{response}'] = (table['{response}'] == {distinct[1]!r}).astype(int) makes {distinct[1]!r} a 1"
 
     def _are_possible(self, values: Array) -> AnyArray:
         return (values == 0) | (values == 1)
@@ -164,6 +178,14 @@ class Logit(_Binary):
 
     def leaf(self, name: str, predictor: Any, plate: Plate, scale: float) -> Variable:
         return Bernoulli(name, logistic(predictor, method="expectation"), plates=plate)
+
+
+@dataclass(frozen=True)
+class OfOneTrial(Logit):
+    """The same as a binomial of one trial, whose formula may lack the trials."""
+
+    name: ClassVar[str] = "binomial"
+    must_be: ClassVar[str] = "0 or 1 without trials, which are written 'k | trials(n) ~ x',"
 
 
 @dataclass(frozen=True)
@@ -309,14 +331,17 @@ def family_of(name: Any, formula: Formula, size: float = 1.0, categories: Sequen
     """
     names = (*FAMILIES, ORDINAL)
     if not isinstance(name, str) or name not in names:
-        hint = "; for counts take 'negative_binomial'" if name == "poisson" else ""
+        near = nearest(name, names) if isinstance(name, str) else None
+        hint = f"; did you mean {near!r}?" if near else ""
+        if name == "poisson":
+            hint = "; for counts take 'negative_binomial', with size=1e6 nearly a Poisson"
         raise ParameterError(f"family must be one of {', '.join(map(repr, names))}; got {name!r}{hint}")
     if formula.trials and name != "binomial":
         raise ParameterError(
             f"trials ({' + '.join(formula.trials)}) in the formula need family='binomial'; got family={name!r}"
         )
     if name == "binomial" and not formula.trials:
-        return Logit()
+        return OfOneTrial()
     return Ordinal(tuple(categories)) if name == ORDINAL else FAMILIES[name](size)
 
 
@@ -335,6 +360,11 @@ def trials_of(formula: Formula, rows: Rows, n_rows: int) -> dict[str, Array]:
         for own in formula.trials
     ]
     return {TRIALS: np.sum(counts, axis=0)}
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return the name of a part of the model: a longer one where a column has it, such as the rows of a field."""
+    return f"{name} of the table" if name in taken else name
 
 
 def half_t(name: str, scale: float, df: float) -> Gamma:

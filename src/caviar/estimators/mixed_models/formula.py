@@ -75,6 +75,12 @@ class Formula:
     offsets: tuple[str, ...] = ()
 
     @property
+    def read(self) -> set[str]:
+        """The columns that it reads, without the response and its trials."""
+        own = {name for each in self.effects for name in columns_of(each).columns}
+        return own | {name for term in self.groups for name in term.by}
+
+    @property
     def effects(self) -> list[str]:
         """The formulas of effects: common ones, those of groups, and offsets, whose coefficient is known."""
         return [self.common, *(own.effects for own in self.groups), *map(of_offset, self.offsets)]

@@ -189,6 +189,7 @@ class MixedModel(HasEvidence):
         if self.size is not None:
             require_number("size", self.size, above=0)
         formula, (rows, weights) = read(self.formula), _weighing(X, sample_weight)
+        rows.refuse_unequal([formula.response, *formula.trials, *sorted(formula.read)])
         categories = self._categories_of(rows, formula)
         kind = family_of(self.family, formula, categories=categories)
         response = kind.values_to_fit(rows, formula.response)
@@ -298,6 +299,7 @@ class MixedModel(HasEvidence):
 
     def _known(self, rows: Rows, *, groups: str = "known", may_lack: bool = False) -> dict[str, Any]:
         """Return the known arrays of the model for the rows of a table."""
+        rows.refuse_unequal(sorted(self._encoding.read))
         data = design_of(self._encoding, rows, known=groups == "known", may_lack=may_lack).data
         return {**data, **trials_of(self._formula, rows, len(data[MATRIX]))}
 
@@ -327,6 +329,13 @@ class MixedModel(HasEvidence):
         check_is_fitted(self)
         require_choice("groups", groups, _GROUPS)
         return self._predicted(Rows.of(X), groups)
+
+    def _unseen_groups(self, X: Any) -> dict[str, list[str]]:
+        """Return the groups of a table that the fit did not have, by what they are called; of none nothing."""
+        rows, encoding = Rows.of(X), self._encoding
+        terms = [own for own in self._formula.groups if set(own.by) <= set(rows.names)]
+        found = {own.group: encoding.unseen(own, rows) for own in terms}
+        return {name: own for name, own in found.items() if own}
 
     def _predicted(self, rows: Rows, groups: str = "known") -> Prediction:
         if not rows.n_rows:

@@ -22,7 +22,7 @@ from ...fitting.model import Model
 from ...language import Data, Gamma, MultivariateNormal, Normal, Plate, Wishart, diagonal, dot
 from .columns import Rows, mean_and_sd
 from .design import COMMON, INTERCEPT, Encoding, name_of, refuse_collinear, refuse_far, refuse_useless_groups
-from .families import RESIDUAL, Family, half_t
+from .families import RESIDUAL, Family, free_name, half_t
 from .formula import GroupTerm
 
 MATRIX = "matrix of common effects"
@@ -214,7 +214,7 @@ def stated(
 ) -> Model:
     """Return the model of the rows of a fit, with their weights if they have any."""
     offset = design.data.get(OFFSET)
-    plate, unit = Plate("row"), family.scale(y, weights, offset)
+    plate, unit = Plate(free_name("row", encoding.group_names)), family.scale(y, weights, offset)
     common = _common(
         design,
         unit,

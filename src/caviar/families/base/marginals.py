@@ -58,7 +58,9 @@ def with_places(parts: Iterable[Marginals]) -> Iterator[tuple[Marginals, slice]]
 
 def normal_marginals(mean: Array, sd: Array, ends: Ends) -> Marginals:
     """Return the figures of Normals."""
-    lower, upper = (mean + sd * ndtri(end) for end in ends)
+    # around an infinite mean there is no interval
+    with np.errstate(invalid="ignore"):
+        lower, upper = (mean + sd * ndtri(end) for end in ends)
     return Marginals(mean, sd, lower, upper)
 
 

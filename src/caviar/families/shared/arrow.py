@@ -363,14 +363,15 @@ class Arrow:
         return found
 
     def _crossed(self, rows: AnyArray, columns: AnyArray) -> Array:
-        """Return entries of T S^-1."""
+        """Return entries of T S^-1, of which the rows that have some are computed."""
         found = np.empty(len(rows))
-        order = np.argsort(rows, kind="stable")
-        ordered = rows[order]
-        for strip, spread in self._strips(0, self._t.shape[0], 1):
-            own = order[slice(*np.searchsorted(ordered, [strip.start, strip.stop]))]
-            if len(own):
-                found[own] = spread[rows[own] - strip.start, columns[own]]
+        distinct, place = np.unique(rows, return_inverse=True)
+        order = np.argsort(place, kind="stable")
+        ordered, most = place[order], max(1, _STRIP // max(1, self.pattern.n_rest))
+        for start in range(0, len(distinct), most):
+            spread = self._t[distinct[start : start + most]] @ self._inverse
+            own = order[slice(*np.searchsorted(ordered, [start, start + most]))]
+            found[own] = spread[place[own] - start, columns[own]]
         return found
 
     def _among_eliminated(self, rows: AnyArray, columns: AnyArray) -> Array:

@@ -153,7 +153,7 @@ class TellsEvidence(Responds):
     def _best_evidence(self, data: Any, n_draws: int, seed: Any, sample_weight: Any) -> Evidence:
         """Return the evidence by the best method that there is."""
         try:
-            response = self.linear_response(data, sample_weight=sample_weight)
+            response = self._responding(data, sample_weight, has_determinant=True)
             correction = response.elbo_correction
         except DataError:
             raise
@@ -285,7 +285,7 @@ class TellsEvidence(Responds):
         return found if is_known else Relabelling(())
 
     def _second_order(self, data: Any, sample_weight: Any) -> Evidence:
-        response = self.linear_response(data, sample_weight=sample_weight)
+        response = self._responding(data, sample_weight, has_determinant=True)
         return second_order(self.elbo, response.elbo_correction, **_kinds(response))
 
     def _sampled(self, found: ImportanceSample) -> Evidence:

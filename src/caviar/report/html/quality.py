@@ -103,9 +103,13 @@ def _remarks(
         remarks.append(NUMBERS)
     if missing > 0.2:
         remarks.append(f"{missing:.0%} missing")
-    far = _distance_of_the_farthest(seen, facts["mean"])
+    far, value, count = _the_farthest(seen, facts["mean"], distinct)
     if far > _FAR:
-        remarks.append(f"its farthest value is {far:,.0f} standard deviations of the others from their mean")
+        where = f", {value:g} in {count:,} rows," if count > 1 else ""
+        marks = "; if it marks missing values, make them missing" if count > 1 else ""
+        remarks.append(
+            f"its farthest value{where} is {far:,.0f} standard deviations of the others from their mean{marks}"
+        )
     low, high = fitted.get("min"), fitted.get("max")
     outside = 0
     if low is not None and high is not None:
@@ -117,11 +121,20 @@ def _remarks(
     return remarks
 
 
-def _distance_of_the_farthest(seen: Array, mean: float) -> float:
-    """Return how far the farthest value lies from the mean of the others, in their standard deviations."""
+def _the_farthest(seen: Array, mean: float, distinct: int) -> tuple[float, float, int]:
+    """Return how far the farthest value is from the mean of the others, in their standard deviations; it, and its rows.
+
+    Of few distinct values each row counts by itself: in categories the farthest one is not strange. A value such as
+    -999 in many rows is: it marks what is missing.
+    """
     # the others alone, for among n values none can lie more than sqrt(n - 1) standard deviations from the mean
     farthest = int(np.abs(seen - mean).argmax())
-    others = np.delete(seen, farthest)
+    value = float(seen[farthest])
+    are_others = seen != value
+    count = len(seen) - int(np.count_nonzero(are_others))
+    if distinct <= _FEW_VALUES or 2 * count > len(seen):
+        are_others, count = np.arange(len(seen)) != farthest, 1
+    others = seen[are_others]
     if len(others) < _ENOUGH or not (spread := float(others.std())):
-        return 0.0
-    return abs(float(seen[farthest]) - float(others.mean())) / spread
+        return 0.0, value, count
+    return abs(value - float(others.mean())) / spread, value, count
