@@ -42,9 +42,9 @@ from ._declared import estimator
 from ._documents_in_blocks import for_collapsed_passes, total_of
 from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
-from ._given_tables import require_table, validated
+from ._given_tables import require_table, validated, words_told
 from ._lazy_rows import checked_documents, checked_weights
-from ._numbers import refuse_negative_counts, refuse_texts
+from ._numbers import refuse_no_counts, refuse_texts
 from ._perplexity import PerplexityWatch, divided, perplexity_of
 from ._searched import Searched
 from ._topic_schedule import schedule_of
@@ -619,16 +619,19 @@ class LatentDirichletAllocation(
         require_table(X)
         if not reset:
             self._refuse_words_in_another_order(X)
-        X = validated(
-            self,
-            # before entries of a short type are added where several are of one word
-            X.astype(np.float64, copy=False) if issparse(X) and X.dtype.kind in "biu" else X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=np.float64,
-        )
+        with words_told(X, "count the words of texts with caviar.data.count_words(texts)"):
+            X = validated(
+                self,
+                # before entries of a short type are added where several are of one word
+                X.astype(np.float64, copy=False) if issparse(X) and X.dtype.kind in "biu" else X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=np.float64,
+                # a missing count is refused below, in the words of counts
+                ensure_all_finite="allow-nan",
+            )
         counts = csr_array(X)
-        refuse_negative_counts(counts)
+        refuse_no_counts(counts, getattr(self, "feature_names_in_", None))
         if counts is X or np.shares_memory(
             counts.data, getattr(X, "data", None) if hasattr(X, "indptr") else ()
         ):
