@@ -496,13 +496,13 @@ def test_lists_of_words_are_refused_with_how_to_count_them(kind):
 
 
 def test_bags_of_words_are_refused_with_what_makes_counts_of_them():
-    with pytest.raises(cv.DataError, match="X has pairs of a word and its count.*corpus2csc"):
+    with pytest.raises(cv.DataError, match=r"X has pairs of a word and its count.*corpus2csc"):
         cv.LatentDirichletAllocation(2).fit([[], [(0, 1), (2, 3)], [(1, 1)]])
 
 
 def test_a_column_of_texts_is_refused_by_its_name():
     frame = pd.DataFrame({"goal": [3, 0], "law": [0, 2], "title": ["a cup", "a court"]})
-    with pytest.raises(cv.DataError, match="column 'title' of X .* 'a cup' in row 0; .*count_words"):
+    with pytest.raises(cv.DataError, match=r"column 'title' of X .* 'a cup' in row 0; .*count_words"):
         cv.LatentDirichletAllocation(2).fit(frame)
 
 

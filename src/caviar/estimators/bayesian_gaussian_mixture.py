@@ -301,6 +301,9 @@ class BayesianGaussianMixture(HasEvidence, SearchedMixture, GaussianEstimator):
         if not (self._is_by_default() and is_learnt(self.covariance_prior)):
             return None
         mean, variances, is_ordinary = self._structure.of_many(X, counts)
+        if not is_ordinary.all():
+            # the others are asked for once more, without these
+            return Differences({}, {}, ~is_ordinary)
         constants = {"theta.mean": mean, **LearntScale.of_many(variances, counts)}
         return Differences(constants, {}, ~is_ordinary)
 
