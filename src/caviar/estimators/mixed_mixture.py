@@ -572,6 +572,7 @@ def _columns_of(posterior: Posterior) -> Columns:
     for name, kind, parameter in zip(own.names, own.kinds, own.parameters, strict=True):
         if kind != CATEGORY:
             continue
-        places = range(posterior[parameter].mean.shape[-1])
-        categories[name] = tuple(arrays.get(name, {}).get("categories", places))
+        # data of texts gave the posterior their names; others have places
+        named = posterior.names.entries(name) or range(posterior[parameter].mean.shape[-1])
+        categories[name] = tuple(arrays.get(name, {}).get("categories", named))
     return replace(own, categories=categories)
