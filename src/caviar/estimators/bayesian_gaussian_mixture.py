@@ -265,7 +265,12 @@ class BayesianGaussianMixture(HasEvidence, SearchedMixture, GaussianEstimator):
         super()._check_n_components()
 
     def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:
-        scale = scale_of(rows.X, rows.weights, correlated=not self._structure.has_independent_columns)
+        scale = scale_of(
+            rows.X,
+            rows.weights,
+            correlated=not self._structure.has_independent_columns,
+            names=vars(self).get("feature_names_in_"),
+        )
         noise = self._noise(rows)
         n_components: Any = self.n_components
         if is_auto(n_components):

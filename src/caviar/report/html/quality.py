@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._typing import Array
+from ...data.missing_codes import missing_code
 from ...data.row_numbers import numbers_rows
 
 FIGURES = ("mean", "sd", "min", "median", "max")
@@ -101,6 +102,10 @@ def _remarks(
         remarks.append(f"only {distinct} distinct values: a category rather than a measurement?")
     if numbers_rows(column) or fitted.get("numbers_rows"):
         remarks.append(NUMBERS)
+    if (code := missing_code(column)) is not None:
+        remarks.append(
+            f"{code[0]:.0f} in {code[1]:,} rows, far from all others: does it stand for a missing value?"
+        )
     if missing > 0.2:
         remarks.append(f"{missing:.0%} missing")
     far = _distance_of_the_farthest(seen, facts["mean"])
