@@ -49,4 +49,4 @@ def test_a_fit_of_mixed_columns_and_its_report_tell_the_code(rows):
     with pytest.warns(cv.CaviarWarning, match="column size has -999 in 5 rows.* make it NaN"):
         mixture = cv.MixedMixture(2, random_state=0).fit(rows)
     told = {line["name"]: line["remarks"] for line in cv.report.gather(mixture, rows)["quality"]}
-    assert told["size"] == ["-999 in 5 rows, far from all others: does it stand for a missing value?"]
+    assert told["size"] == ["-999 in 5 rows, far from all others: does it mean a missing value?"]

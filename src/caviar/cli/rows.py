@@ -117,7 +117,7 @@ def _numbering(is_found: bool) -> dict[str, bool]:
 
 
 def _coding(code: tuple[float, int] | None) -> dict[str, float]:
-    """Return what is told of a column with a number that seems to stand for missing values; of others nothing."""
+    """Return what is told of a column with a number that seems to mean missing values; of others nothing."""
     return {} if code is None else {"missing_code": code[0], "n_missing_codes": code[1]}
 
 
@@ -128,7 +128,7 @@ def complain_of_columns(summary: Mapping[str, Mapping[str, float]]) -> None:
     ----------
     summary
         Name -> smallest and largest value, and ``numbers_rows`` where these seem to number the rows, or
-        ``missing_code`` where this value seems to stand for missing ones; or the number of values of categories.
+        ``missing_code`` where this value seems to mean missing ones; or the number of values of categories.
     """
     for name, figures in summary.items():
         if figures.get("values") == 1 or ("min" in figures and figures["min"] == figures["max"]):

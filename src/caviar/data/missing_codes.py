@@ -1,4 +1,4 @@
-"""Numbers that stand for missing values, as -999: no value of their column is near them."""
+"""Numbers that mean missing values, as -999: no value of their column is near them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FEWEST, _FEWEST_OTHERS = 2, 8
 
 
 def missing_code(column: Array) -> tuple[float, int] | None:
-    """Return the number that seems to stand for missing values in a column, and how many rows have it; or None.
+    """Return the number that seems to mean missing values in a column, and how many rows have it; or None.
 
     It is the smallest or the largest value, one of those that are used for this, several rows have it, and it is
     farther from the nearest other value than the others are from each other.
@@ -51,6 +51,6 @@ def missing_code(column: Array) -> tuple[float, int] | None:
 def remark_of_code(name: str, code: float, n_rows: int, how: str) -> str:
     """Return the message about a column that seems to have such a number; ``how`` says how to tell the fit."""
     return (
-        f"column {name} has {code:.0f} in {n_rows:,} rows, and no other value near: if that stands for a missing "
+        f"column {name} has {code:.0f} in {n_rows:,} rows, and no other value near: if that means a missing "
         f"value, make it {how}"
     )

@@ -104,7 +104,7 @@ def _remarks(
         remarks.append(NUMBERS)
     if (code := missing_code(column)) is not None:
         remarks.append(
-            f"{code[0]:.0f} in {code[1]:,} rows, far from all others: does it stand for a missing value?"
+            f"{code[0]:.0f} in {code[1]:,} rows, far from all others: does it mean a missing value?"
         )
     if missing > 0.2:
         remarks.append(f"{missing:.0%} missing")
