@@ -308,7 +308,7 @@ def test_numbers_beyond_double_precision_are_refused_without_warnings(run, tmp_p
     with warnings.catch_warnings(action="error"):
         result = run("fit", table, "-q")
     assert result.exit_code == 2
-    assert "column 1 has the standard deviation 8.16e+299" in result.stderr
+    assert "column 'b' has the standard deviation 8.16e+299" in result.stderr
 
 
 def test_the_query_of_a_message_is_quoted_for_the_shell(run, tmp_path, monkeypatch):

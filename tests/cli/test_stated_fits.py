@@ -155,3 +155,50 @@ def test_columns_of_texts_are_named(run, folder):
     result = run("fit", "texts.csv", "-q", "--model", "model.py:build")
     assert result.exit_code == 2
     assert "the data of 'y' must be numbers; got the type string, first 'a'" in result.stderr
+
+
+CLASSES = """
+import caviar as cv
+
+def build():
+    return cv.models.latent_class_analysis({"smokes": 2, "drink": 3}, 2)
+"""
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    "smokes", [np.array(["no", "yes"]), np.array([False, True])], ids=["texts", "truths"]
+)
+def test_classes_of_texts_and_truths_know_the_values_of_new_rows(run, folder, kind, smokes):
+    """All of them counted as missing: a posterior of classes was opened with places, not names, for its categories."""
+    (folder / "model.py").write_text(CLASSES)
+    rng = np.random.default_rng(0)
+    hidden = rng.integers(0, 2, 60)
+    data = {
+        "smokes": smokes[(rng.random(60) < 0.1 + 0.8 * hidden).astype(int)],
+        "drink": np.array(["beer", "tea", "wine"])[np.where(hidden, rng.integers(0, 2, 60), 2)],
+    }
+    write_table(f"t.{kind}", data)
+    assert (
+        run("fit", f"t.{kind}", "--model", "model.py:build", "-o", "m.caviar", "--seed", 0, "-q").exit_code
+        == 0
+    )
+    predicted = run("predict", "m.caviar", f"t.{kind}", "-o", "p.csv", "-q")
+    assert predicted.exit_code == 0
+    assert "warning" not in predicted.stderr
+    found = cv.data.read_table("p.csv", columns=["probability_0"]).values[:, 0]
+    wanted = (
+        cv.load("m.caviar")
+        .local(
+            {
+                "smokes": (data["smokes"] == smokes[1]).astype(float),
+                "drink": np.searchsorted(["beer", "tea", "wine"], data["drink"]).astype(float),
+            }
+        )["z"]
+        .probabilities[:, 0]
+    )
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    assert "is true of these rows" in run("check", "m.caviar", f"t.{kind}", "-q").stdout
+    if smokes[0] == "no":
+        drawn = run("sample", "m.caviar", "-n", 5, "--seed", 0, "-q").stdout
+        assert set(drawn.split()[1].split(",")) <= {'"no"', '"yes"', '"beer"', '"tea"', '"wine"'}

@@ -339,3 +339,25 @@ def test_texts_may_have_other_endings(run, tmp_path):
     refused = run("fit", tmp_path, *OPTIONS, "-q")
     assert refused.exit_code == 2
     assert f"for texts with another ending write '{tmp_path}/*.md'" in refused.stderr
+
+
+def test_data_without_a_document_are_refused(run, corpus, tmp_path, monkeypatch):
+    """Predictions ended with scikit-learn's error and a traceback."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.txt").write_text("\n \n", encoding="utf-8")
+    for where, other, told in (
+        (
+            [corpus / "lines.txt"],
+            ["empty.txt"],
+            "error: empty.txt has no document: each line with a word is one",
+        ),
+        (
+            [corpus / "table.csv", "--text", "text"],
+            ["--sql", "SELECT 'goal' AS text WHERE false"],
+            "error: the query has no rows, so there is no document",
+        ),
+    ):
+        assert run("fit", *where, *OPTIONS, "--max-iter", 5, "-o", "m.caviar", "-q").exit_code == 0
+        predicted = run("predict", "m.caviar", *other, "-o", "p.csv")
+        assert predicted.exit_code == 2
+        assert told in predicted.stderr

@@ -62,7 +62,7 @@ def test_common_words_of_english_are_left_out_by_name():
     ("texts", "arguments", "error", "words"),
     [
         ("one text", {}, cv.ParameterError, "several documents"),
-        (["goal", None], {}, cv.DataError, "document 2 is not a text: 'None'"),
+        (["goal", None], {}, cv.DataError, "document 1 is not a text: 'None'"),
         (["a 1 2"], {}, cv.DataError, "1 document has no word of two or more letters"),
         (["goal", "vote"], {"min_documents": 2}, cv.DataError, "is in fewer than 2 documents"),
         (["goal"], {"min_documents": 0}, cv.ParameterError, "min_documents must be a whole number"),

@@ -485,6 +485,55 @@ def test_texts_are_refused_with_how_to_count_their_words(kind):
         cv.LatentDirichletAllocation(2).fit(kind(["goal ball", "law vote"]))
 
 
+@pytest.mark.parametrize("kind", [list, pd.Series], ids=["list", "series"])
+def test_lists_of_words_are_refused_with_how_to_count_them(kind):
+    documents = [[], ["goal", "ball", "goal"], ["law", "vote"]]
+    with pytest.raises(cv.DataError, match=r"X has a list of words in row 1.*count_words\(texts\)"):
+        cv.LatentDirichletAllocation(2).fit(kind(documents))
+    found = cv.data.count_words(documents)
+    assert found.words == ("ball", "goal", "law", "vote")
+    assert found.counts.toarray().tolist() == [[0, 0, 0, 0], [1, 2, 0, 0], [0, 0, 1, 1]]
+
+
+def test_bags_of_words_are_refused_with_what_makes_counts_of_them():
+    with pytest.raises(cv.DataError, match=r"X has pairs of a word and its count.*corpus2csc"):
+        cv.LatentDirichletAllocation(2).fit([[], [(0, 1), (2, 3)], [(1, 1)]])
+
+
+def test_a_column_of_texts_is_refused_by_its_name():
+    frame = pd.DataFrame({"goal": [3, 0], "law": [0, 2], "title": ["a cup", "a court"]})
+    with pytest.raises(cv.DataError, match=r"column 'title' of X .* 'a cup' in row 0; .*count_words"):
+        cv.LatentDirichletAllocation(2).fit(frame)
+
+
+def test_a_missing_count_is_refused_by_its_place():
+    """scikit-learn advised classifiers that take missing values."""
+    frame = pd.DataFrame({"goal": [3, 0.0], "law": [0, np.nan]})
+    with pytest.raises(cv.DataError, match=r"missing value \(NaN\) in row 1, column 'law'.*fillna\(0\)"):
+        cv.LatentDirichletAllocation(2).fit(frame)
+    with pytest.raises(cv.DataError, match="in row 1, column 1, "):
+        cv.LatentDirichletAllocation(2).fit(frame.to_numpy())
+
+
+@pytest.mark.parametrize("form", ["array", "files"])
+def test_documents_without_words_do_not_affect_a_fit(form, tmp_path):
+    """Neither where it begins nor where it ends, which is decided by the gain of a document."""
+    counts = documents().toarray()
+    among = np.insert(counts, np.repeat([0, 20, 60], 10), 0.0, axis=0)
+
+    def given(table):
+        if form == "array":
+            return table
+        rows = [{"words": list(np.repeat(np.arange(50), row.astype(int)))} for row in table]
+        pd.DataFrame(rows).to_parquet(tmp_path / f"{len(rows)}.parquet")
+        return cv.scan_documents(tmp_path / f"{len(rows)}.parquet", counts=None)
+
+    alone, beside = fitted(given(counts), n_jobs=1), fitted(given(among), n_jobs=1)
+    assert alone.n_iter_ == beside.n_iter_
+    assert alone.elbo_ == pytest.approx(beside.elbo_, rel=1e-12)
+    np.testing.assert_allclose(alone.components_, beside.components_, rtol=1e-9)
+
+
 def test_counts_with_their_words_are_refused_with_where_each_goes():
     found = cv.data.count_words(["goal ball goal", "law vote law"], min_documents=1)
     with pytest.raises(cv.DataError, match=r"vocabulary=X\.words.*X\.counts"):

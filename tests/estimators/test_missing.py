@@ -1,6 +1,7 @@
 """Missing entries in the estimators: the marginal likelihood where it is exact, and what the rest of a row tells."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import multivariate_normal
 
@@ -80,6 +81,10 @@ def test_a_column_without_values_is_refused_in_words():
     empty[:, 1] = np.nan
     with pytest.raises(ValueError, match="column 1 is NaN in every row with weight"):
         cv.BayesianGaussianMixture(2).fit(empty)
+    frame = pd.DataFrame(empty, columns=["eruptions", "waiting"])
+    for estimator in (cv.BayesianGaussianMixture(2), cv.GaussianMixture(2)):
+        with pytest.raises(cv.DataError, match="column 'waiting' is NaN in every row with weight"):
+            estimator.fit(frame)
 
 
 @pytest.mark.thinned(6)

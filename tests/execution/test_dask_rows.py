@@ -315,6 +315,40 @@ def test_a_chunk_of_another_shape_than_planned(client, rows):
 
 
 @pytest.mark.slow
+def unequal(second, rows):
+    """Return a DataFrame of two chunks, of which Dask does not check that they are as it was told."""
+    dask = pytest.importorskip("dask")
+    first = pd.DataFrame(rows[:12_000], columns=list("abc"))
+    return dd.from_delayed([dask.delayed(first), dask.delayed(second)], meta=first[:0], verify_meta=False)
+
+
+def test_columns_of_a_chunk_are_found_by_their_names(rows):
+    second = pd.DataFrame(rows[12_000:], columns=list("abc"))
+    found = dask_rows(unequal(second[["c", "a", "b"]], rows))
+    np.testing.assert_array_equal(found[:], rows)
+    for other, told in (
+        (second.rename(columns={"b": "d"}), "chunk 1 .* has the columns 'a', 'd', 'c', but .* 'a', 'b', 'c'"),
+        (second[["a", "b"]], "chunk 1 .* has the columns 'a', 'b', but its plan"),
+        (second.assign(b="high"), "chunk 1 .* does not hold numbers.*'high'.*Choose columns of numbers"),
+    ):
+        with pytest.raises(cv.DataError, match=told):
+            dask_rows(unequal(other, rows))[:]
+
+
+def test_a_chunk_that_fails_in_this_process_is_told_as_on_a_cluster(rows):
+    dask = pytest.importorskip("dask")
+
+    def fail():
+        raise OSError("the disk is gone")
+
+    for collection in (
+        lambda: unequal(dask.delayed(fail)(), rows),
+        lambda: da.from_delayed(dask.delayed(fail)(), (20, 2), float),
+    ):
+        with pytest.raises(cv.DataError, match=r"cannot be computed: OSError: the disk is gone\. Find it"):
+            dask_rows(collection())[:]
+
+
 def test_arrays_beside_few_numbers_of_a_cluster_are_not_sent_for_a_look(client, rows, tmp_path):
     weights = np.random.default_rng(9).choice([0.0, 0.7, 2.5], N)
     held = dask_rows(client.persist(da.from_array(weights, chunks=4_321)))

@@ -289,3 +289,25 @@ def test_rows_of_columns_are_a_batch_where_groups_have_as_many(has_columns: bool
         assert fits.is_batched.all() == (len(set(sizes)) == 1)
         for fit, own in zip(fits, tables, strict=True):
             assert model.fit(own, init=fit, max_iter=0).elbo == pytest.approx(fit.elbo, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "what", [cv.BayesianGaussianMixture(2), cv.models.normal_gamma()], ids=["mixture", "model"]
+)
+def test_a_table_without_rows_has_no_group(what):
+    frame = pd.DataFrame({"city": ["a"], "x": [1.0]})[:0]
+    with pytest.raises(cv.ParameterError, match="there is no group: the table has no rows"):
+        cv.fit_many(what, frame, by="city")
+
+
+def test_groups_with_a_constant_column_are_fitted_without_a_warning():
+    """Each is fitted by itself; the others were asked for a scale of it, and NumPy warned."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"city": np.repeat(list("abcdefgh"), 20), "x": rng.normal(size=160), "y": rng.normal(size=160)}
+    )
+    frame.loc[frame.city == "c", "y"] = 2.0
+    mixture = cv.BayesianGaussianMixture(1, random_state=0)
+    fits = cv.fit_many(mixture, frame, by="city")
+    alone = mixture.fit(frame[frame.city == "c"][["x", "y"]])
+    assert fits.of("c").elbo_ == pytest.approx(alone.elbo_, rel=1e-12)

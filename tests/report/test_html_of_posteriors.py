@@ -459,3 +459,11 @@ def test_what_was_not_seen_of_a_truncated_number_has_no_prior_of_its_own(tmp_pat
     y = cv.TruncatedNormal("y", location, cv.Gamma("precision", 1, 1), lower=-0.5)
     cv.report.write(cv.Model(y).fit({"y": 0.7}), tmp_path / "report.html", data={"y": 0.7})
     assert "y.unseen" in (tmp_path / "report.html").read_text()
+
+
+def test_documents_as_lists_of_words_have_a_page():
+    """Lists of different lengths are no array, which the page asked for."""
+    data = {"word": [["goal", "ball"], ["vote", "law", "law"], []]}
+    model = cv.models.latent_dirichlet_allocation(2, 4, vocabulary=["goal", "ball", "law", "vote"])
+    page = gather(model.fit(data, seed=0), data)
+    assert "topic" in str(page["entries"][0]["at"])

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._errors import DataError
 from .._typing import AnyArray
-from ..lazy.graph_rows import GraphRows
+from ..lazy.graph_rows import GraphRows, explained
 from .pieces import PieceRows
 
 
@@ -51,7 +51,8 @@ def _array_rows(value: Any) -> DaskRows:
             f"a Dask array of data must hold numbers, rows first; got {value.ndim} axes of {value.dtype}"
         )
     if any(np.isnan(size) for sizes in value.chunks for size in sizes):
-        value = value.compute_chunk_sizes()
+        with explained():
+            value = value.compute_chunk_sizes()
     whole = _Collection(value, is_array=True)
     return DaskRows(_DaskPieces(whole, tuple(map(int, value.chunks[0])), value.shape[1:], value.dtype))
 
@@ -67,7 +68,9 @@ def _frame_rows(value: Any) -> DaskRows:
                 f"of numbers, ddf[[...]]"
             )
     whole = _Collection(value, is_array=False)
-    lengths = tuple(int(length) for length in value.map_partitions(len).compute(**whole.scheduler()))
+    with explained():
+        found = value.map_partitions(len).compute(**whole.scheduler())
+    lengths = tuple(int(length) for length in found)
     single = all(getattr(kind, "itemsize", 8) == 4 and kind.kind == "f" for kind in kinds.values())
     dtype = np.dtype(np.float32 if single else np.float64)
     return DaskRows(_DaskPieces(whole, lengths, (len(kinds),) if is_table else (), dtype))
@@ -91,7 +94,8 @@ def chunks_of_large_integers(value: Any, limit: int) -> Iterator[Any]:
         wide = value[names] if names else None
     if wide is None or (whole.is_array and not wide.size):
         return
-    ends = sys.modules["dask.base"].compute(wide.min(), wide.max(), **whole.scheduler())
+    with explained():
+        ends = sys.modules["dask.base"].compute(wide.min(), wide.max(), **whole.scheduler())
     own = [np.asarray(end, dtype=np.float64).reshape(-1) for end in ends]
     if not np.fmax.reduce(np.abs(np.concatenate(own))) > limit:
         return
@@ -160,7 +164,8 @@ class _Collection:
 
     def compute(self, number: int) -> Any:
         """Return a chunk."""
-        return self.part(number, number + 1).value.compute(**self.scheduler())
+        with explained():
+            return self.part(number, number + 1).value.compute(**self.scheduler())
 
     def futures(self, client: Any) -> list[Any]:
         """Have a cluster compute all chunks; return a future of each, those of the same rows after one another."""
@@ -175,6 +180,11 @@ class _Collection:
             return held
         delayed = self.value.to_delayed()
         return client.compute(delayed.ravel().tolist() if self.is_array else list(delayed))
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """Names of the columns of a DataFrame; none of others."""
+        return () if self.is_array or self.value.ndim == 1 else tuple(self.value.columns)
 
     @property
     def grid(self) -> tuple[int, ...]:
@@ -237,7 +247,10 @@ class _DaskPieces:
         first, lengths, grid = self.first, self.lengths, self.whole.grid
         if only is not None:
             first, lengths, grid = first + only, lengths[only : only + 1], ()
-        return _Join(lengths, self.event_shape, self.dtype, self.whole.is_array, grid, first, start, stop)
+        columns = self.whole.columns
+        return _Join(
+            lengths, self.event_shape, self.dtype, self.whole.is_array, grid, first, start, stop, columns
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         own = self.whole.part(self.first, self.first + len(self.lengths))
@@ -262,6 +275,8 @@ class _Join:
         Number of the first chunk, for messages.
     start, stop
         Which rows, from the first of these chunks on.
+    columns
+        Names of the columns of tables, by which those of each chunk are found.
     """
 
     lengths: tuple[int, ...]
@@ -272,6 +287,7 @@ class _Join:
     first: int
     start: int
     stop: int
+    columns: tuple[Any, ...] = ()
 
     def __call__(self, values: Sequence[Any]) -> AnyArray:
         """Return the rows; they are a view of a chunk where that has them as they are wanted."""
@@ -289,7 +305,7 @@ class _Join:
 
     def _rows(self, number: int, parts: Sequence[Any], start: int, stop: int) -> AnyArray:
         """Return some rows of a chunk, cut before they are converted: nothing else of the chunk is held."""
-        cut = [own[start:stop] if self.is_array else _numbers(own.iloc[start:stop]) for own in parts]
+        cut = [own[start:stop] if self.is_array else self._numbers(number, own, start, stop) for own in parts]
         for axis in range(len(self.grid), 0, -1):
             n = self.grid[axis - 1]
             if n > 1:
@@ -303,6 +319,24 @@ class _Join:
             )
         return np.ascontiguousarray(cut[0], dtype=self.dtype)
 
+    def _numbers(self, number: int, frame: Any, start: int, stop: int) -> AnyArray:
+        """Return some rows of a chunk that is a table, its columns in the order of the plan."""
+        which = f"chunk {self.first + number} of the Dask collection"
+        if self.columns and tuple(frame.columns) != self.columns:
+            if sorted(map(str, frame.columns)) != sorted(map(str, self.columns)):
+                raise DataError(
+                    f"{which} has the columns {_in_words(frame.columns)}, but its plan says {_in_words(self.columns)}; "
+                    f"give all chunks the same columns before they are one collection"
+                )
+            frame = frame[list(self.columns)]
+        try:
+            return frame.iloc[start:stop].to_numpy(dtype=np.float64, na_value=np.nan)
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                f"{which} does not hold numbers, though its plan says so: {error}. Choose columns of numbers, "
+                f"ddf[[...]]"
+            ) from error
 
-def _numbers(frame: Any) -> Any:
-    return frame.to_numpy(dtype=np.float64, na_value=np.nan)
+
+def _in_words(names: Any) -> str:
+    return ", ".join(map(repr, names))

@@ -185,6 +185,11 @@ class Documents(SparseRows):
         )
         return last - first
 
+    @property
+    def n_counts_of_rows(self) -> AnyArray:
+        """Number of different words of each document, shape (D,)."""
+        return np.diff(self._numbers("starts", _START, self._first, len(self) + 1))
+
     def _numbers(self, name: str, dtype: np.dtype[Any], first: int, length: int) -> AnyArray:
         path = self._folder / name
         try:

@@ -154,7 +154,7 @@ def _words(text: str) -> list[str]:
 
 
 def count_words(
-    texts: Iterable[str],
+    texts: Iterable[str | Sequence[str]],
     *,
     vocabulary: Sequence[str] | None = None,
     stop_words: Iterable[str] = (),
@@ -167,7 +167,7 @@ def count_words(
     Parameters
     ----------
     texts
-        The documents; they are read once, one after the other.
+        The documents, each a text or a list of its words; they are read once, one after the other.
     vocabulary
         The words to count, in the order of the columns. By default all words in alphabetical order, except those that
         the next three arguments exclude.
@@ -179,7 +179,7 @@ def count_words(
         Largest number of words; the most frequent are kept. None keeps all.
     tokenizer
         Function that returns the words of a text. By default words are runs of at least two letters, in lower case;
-        languages that are written without spaces need another tokenizer.
+        languages that are written without spaces need another tokenizer. Lists of words are counted as they are.
 
     Raises
     ------
@@ -219,13 +219,13 @@ def _stopped(stop_words: Iterable[str]) -> frozenset[str]:
 
 
 def _counted(
-    texts: Iterable[str], tokenizer: Callable[[str], Iterable[str]]
+    texts: Iterable[str | Sequence[str]], tokenizer: Callable[[str], Iterable[str]]
 ) -> tuple[csr_array, dict[str, int]]:
     """Return counts of all words, in the order in which they first occur, and the column of each."""
     columns: dict[str, int] = {}
     starts, places, counts = [0], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for text in texts:
-        own = Counter(tokenizer(_checked(text, len(starts))))
+        own = Counter(_words_of(text, len(starts) - 1, tokenizer))
         places.append(
             np.fromiter((columns.setdefault(word, len(columns)) for word in own), np.int64, len(own))
         )
@@ -235,11 +235,14 @@ def _counted(
     return csr_array((np.concatenate(counts), np.concatenate(places), np.array(starts)), shape=shape), columns
 
 
-def _checked(text: object, row: int) -> str:
+def _words_of(text: object, row: int, tokenizer: Callable[[str], Iterable[str]]) -> Iterable[str]:
+    """Return the words of a document, a text or a list of words."""
     if isinstance(text, str):
+        return tokenizer(text)
+    if isinstance(text, list | tuple) and all(isinstance(word, str) for word in text):
         return text
     raise DataError(
-        f"document {row} is not a text: {named(repr(text))}; give texts, and '' for a missing one"
+        f"document {row} is not a text: {named(repr(text))}; give texts or lists of words, and '' for a missing one"
     )
 
 

@@ -265,7 +265,12 @@ class BayesianGaussianMixture(HasEvidence, SearchedMixture, GaussianEstimator):
         super()._check_n_components()
 
     def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:
-        scale = scale_of(rows.X, rows.weights, correlated=not self._structure.has_independent_columns)
+        scale = scale_of(
+            rows.X,
+            rows.weights,
+            correlated=not self._structure.has_independent_columns,
+            names=vars(self).get("feature_names_in_"),
+        )
         noise = self._noise(rows)
         n_components: Any = self.n_components
         if is_auto(n_components):
@@ -301,6 +306,9 @@ class BayesianGaussianMixture(HasEvidence, SearchedMixture, GaussianEstimator):
         if not (self._is_by_default() and is_learnt(self.covariance_prior)):
             return None
         mean, variances, is_ordinary = self._structure.of_many(X, counts)
+        if not is_ordinary.all():
+            # the others are asked for once more, without these
+            return Differences({}, {}, ~is_ordinary)
         constants = {"theta.mean": mean, **LearntScale.of_many(variances, counts)}
         return Differences(constants, {}, ~is_ordinary)
 

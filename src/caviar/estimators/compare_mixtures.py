@@ -199,7 +199,7 @@ def _checked(like: Any, X: Any, held_out: float | None) -> Any:
         return rows
     else:
         require_table(X)
-        with words_told(X, "give estimator=MixedMixture()"):
+        with words_told(X, "give estimator=MixedMixture(), which takes columns of texts as categories"):
             X = X.values if is_coded(X) and not X.categories else X
             values = check_array(X, dtype="numeric", ensure_all_finite="allow-nan", input_name="X")
     return values if names is None else Table(values, names)

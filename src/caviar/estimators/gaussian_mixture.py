@@ -237,7 +237,12 @@ class GaussianMixture(GaussianEstimator):
 
     def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:
         self._check_rows(rows.n_counting)
-        scale = scale_of(rows.X, rows.weights, correlated=not self._structure.has_independent_columns)
+        scale = scale_of(
+            rows.X,
+            rows.weights,
+            correlated=not self._structure.has_independent_columns,
+            names=vars(self).get("feature_names_in_"),
+        )
         self.reg_covar_ = self._floor(scale)
         floor = self.reg_covar_ if np.any(self.reg_covar_) else None
         prior = map_prior(self.prior, self._structure, scale, self.n_components, floor)

@@ -33,9 +33,9 @@ from .arguments.fitted import Fitted, keep
 from .automatic.problem import factors_of
 from .evidence import HasEvidence
 from .searched import Searched
-from .tables.given_tables import require_table, validated
+from .tables.given_tables import require_table, validated, words_told
 from .tables.lazy_rows import checked_documents, checked_weights
-from .tables.numbers import refuse_negative_counts, refuse_texts
+from .tables.numbers import refuse_no_counts, refuse_texts
 from .topics.collapsed import (
     COLLAPSED,
     LEARNING_PASSES,
@@ -619,16 +619,19 @@ class LatentDirichletAllocation(
         require_table(X)
         if not reset:
             self._refuse_words_in_another_order(X)
-        X = validated(
-            self,
-            # before entries of a short type are added where several are of one word
-            X.astype(np.float64, copy=False) if issparse(X) and X.dtype.kind in "biu" else X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=np.float64,
-        )
+        with words_told(X, "count the words of texts with caviar.data.count_words(texts)"):
+            X = validated(
+                self,
+                # before entries of a short type are added where several are of one word
+                X.astype(np.float64, copy=False) if issparse(X) and X.dtype.kind in "biu" else X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=np.float64,
+                # a missing count is refused below, in the words of counts
+                ensure_all_finite="allow-nan",
+            )
         counts = csr_array(X)
-        refuse_negative_counts(counts)
+        refuse_no_counts(counts, getattr(self, "feature_names_in_", None))
         if counts is X or np.shares_memory(
             counts.data, getattr(X, "data", None) if hasattr(X, "indptr") else ()
         ):

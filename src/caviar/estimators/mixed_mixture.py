@@ -259,7 +259,7 @@ class MixedMixture(HasEvidence, SearchedMixture):
             self._columns.refuse_lost_digits(X)
         numbers = self._columns.numbers(table)
         if reset:
-            self._columns.tell_of_row_numbers(numbers)
+            self._columns.tell_of_odd_numbers(numbers)
         return numbers
 
     def _table(self, X: Any, *, reset: bool) -> RawTable:
@@ -336,7 +336,8 @@ class MixedMixture(HasEvidence, SearchedMixture):
         place = columns.of_kind(NUMBER)
         open_columns = [j for j in place if columns.names[j] not in given]
         if open_columns:
-            scale = scale_of(rows.X[:, open_columns], rows.weights, correlated=False)
+            names = [columns.names[j] for j in open_columns]
+            scale = scale_of(rows.X[:, open_columns], rows.weights, correlated=False, names=names)
             for j, mean, unit in zip(open_columns, scale.mean.tolist(), scale.unit.tolist(), strict=True):
                 given[columns.names[j]] = (mean, 1.0, len(place) / 2, unit**2 / 2)
         return given
@@ -346,7 +347,8 @@ class MixedMixture(HasEvidence, SearchedMixture):
         given = priors_by_name("count_prior", self.count_prior, columns, COUNT, "shape, rate")
         open_columns = [j for j in columns.of_kind(COUNT) if columns.names[j] not in given]
         if open_columns:
-            means = scale_of(rows.X[:, open_columns], rows.weights, correlated=False).mean
+            names = [columns.names[j] for j in open_columns]
+            means = scale_of(rows.X[:, open_columns], rows.weights, correlated=False, names=names).mean
             for j, mean in zip(open_columns, means.tolist(), strict=True):
                 given[columns.names[j]] = (1.0, 1 / mean if mean > 0 else 1.0)
         return given
@@ -572,6 +574,7 @@ def _columns_of(posterior: Posterior) -> Columns:
     for name, kind, parameter in zip(own.names, own.kinds, own.parameters, strict=True):
         if kind != CATEGORY:
             continue
-        places = range(posterior[parameter].mean.shape[-1])
-        categories[name] = tuple(arrays.get(name, {}).get("categories", places))
+        # data of texts gave the posterior their names; others have places
+        named = posterior.names.entries(name) or range(posterior[parameter].mean.shape[-1])
+        categories[name] = tuple(arrays.get(name, {}).get("categories", named))
     return replace(own, categories=categories)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
+from .._typing import AnyArray
 from .rows import LazyRows, blocks_of
 
 
@@ -33,6 +34,11 @@ class SparseRows(LazyRows):
     @abstractmethod
     def n_counts(self) -> int:
         """Number of counts."""
+
+    @property
+    @abstractmethod
+    def n_counts_of_rows(self) -> AnyArray:
+        """Number of counts of each row, shape (N,)."""
 
     def to_numpy(self) -> Any:
         """Return all rows in memory, as one sparse array."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import lgamma
 from pathlib import Path
 from typing import Any
@@ -160,7 +161,10 @@ class MixedMixtureOfFile(GaussianMixtureOfFile):
     ) -> tuple[cv.data.Table, dict[str, Any]]:
         """Return a table of the columns of the fit, in which what is not there is missing; and what is there."""
         values = self.fitted.categories_
-        written = {name: [(text, own) for own in values[name] for text in _written(own)] for name in values}
+        written = {
+            name: [(text, own) for own in several for text in _written(own, several)]
+            for name, several in values.items()
+        }
         texts = {name: [text for text, _ in pairs] for name, pairs in written.items()}
         arrays = arrays_for(self.fitted.posterior_, file, sql, needs_observed=needs_all, categories=texts)
         if not is_numpy_file(file):
@@ -191,11 +195,15 @@ class MixedMixtureOfFile(GaussianMixtureOfFile):
         return {name: np.array(values)[told.mean.argmax(axis=1)], **shares}
 
 
-def _written(value: Any) -> list[str]:
+def _written(value: Any, among: Sequence[Any]) -> list[str]:
     """Return how a value of a column of categories may be written in a table."""
     if isinstance(value, bool):
         return [str(value), str(value).lower()]
-    return [value] if isinstance(value, str) else list(dict.fromkeys([str(value), str(float(value))]))
+    if isinstance(value, str):
+        return [value]
+    # a model that is stated with 0 and 1 may be fitted to a column of false and true
+    logical = [str(bool(value)).lower()] if set(among) == {0, 1} else []
+    return list(dict.fromkeys([str(value), str(float(value)), *logical]))
 
 
 def document_of(estimator: Any) -> dict[str, Any]:

@@ -130,6 +130,7 @@ def gathered_warnings() -> Iterator[None]:
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         # the command line tells of these itself, with the option that leaves them out
         warnings.filterwarnings("ignore", message="column .* seems to number the rows")
+        warnings.filterwarnings("ignore", message="column .* if that means a missing value")
         yield
     told = (
         str(warning.message) for warning in caught if not issubclass(warning.category, ConvergenceWarning)

@@ -216,12 +216,20 @@ def new_documents(
 
 
 def _texts(data: str | None, sql: str | None, column: str | None, encoding: str) -> _Texts:
-    """Return the texts of files, of the lines of one file, or of a column."""
+    """Return the texts of files, of the lines of one file, or of a column.
+
+    Raises
+    ------
+    BadParameter, DataError
+        If there is no text.
+    """
     if column is None:
         files = cv.data.read_texts(str(data), encoding=encoding)
         how = {"encoding": encoding}
         if Path(str(data)).is_file():
             lines = [line for line in files[0].splitlines() if line.strip()]
+            if not lines:
+                raise cv.DataError(f"{data} has no document: each line with a word is one")
             return _Texts(lines, None, how)
         return _Texts(files, files.names, how)
     if are_text_files(data):
@@ -232,6 +240,8 @@ def _texts(data: str | None, sql: str | None, column: str | None, encoding: str)
             f"{source_name(data) or 'the query'} has no column {column!r} of texts; its columns are {listed(there)}"
         )
     values = cv.data.read_columns(data, columns=[column], sql=sql).column(0).to_pylist()
+    if not values:
+        raise cv.DataError(f"{source_name(data) or 'the query'} has no rows, so there is no document")
     return _Texts(["" if value is None else str(value) for value in values], None, {"column": column})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,9 @@ import numpy as np
 
 import caviar as cv
 from caviar._typing import Array
+from caviar.data.columns.missing_codes import missing_code, remark_of_code
 from caviar.data.columns.row_numbers import RowNumbers, numbers_rows, remark
-from caviar.data.files.table_files import find_files
+from caviar.data.files.table_files import find_files, identifier
 
 from ..speaking.outputs import complain
 
@@ -100,6 +102,7 @@ def _figures_of(column: Array) -> dict[str, float]:
         "min": float(np.nanmin(column)),
         "max": float(np.nanmax(column)),
         **_numbering(numbers_rows(column)),
+        **_coding(missing_code(column)),
     }
 
 
@@ -113,14 +116,19 @@ def _numbering(is_found: bool) -> dict[str, bool]:
     return {"numbers_rows": True} if is_found else {}
 
 
+def _coding(code: tuple[float, int] | None) -> dict[str, float]:
+    """Return what is told of a column with a number that seems to mean missing values; of others nothing."""
+    return {} if code is None else {"missing_code": code[0], "n_missing_codes": code[1]}
+
+
 def complain_of_columns(summary: Mapping[str, Mapping[str, float]]) -> None:
     """Warn of columns that tell nothing of the rows.
 
     Parameters
     ----------
     summary
-        Name -> smallest and largest value, and ``numbers_rows`` where these seem to number the rows; or the number of
-        values of categories.
+        Name -> smallest and largest value, and ``numbers_rows`` where these seem to number the rows, or
+        ``missing_code`` where this value seems to mean missing ones; or the number of values of categories.
     """
     for name, figures in summary.items():
         if figures.get("values") == 1 or ("min" in figures and figures["min"] == figures["max"]):
@@ -130,6 +138,12 @@ def complain_of_columns(summary: Mapping[str, Mapping[str, float]]) -> None:
             )
         elif figures.get("numbers_rows"):
             complain("warning", remark(name, " by --columns"))
+        elif "missing_code" in figures:
+            code, n_rows = figures["missing_code"], int(figures["n_missing_codes"])
+            query = (
+                f"SELECT * REPLACE (nullif({identifier(name)}, {code:.0f}) AS {identifier(name)}) FROM data"
+            )
+            complain("warning", remark_of_code(name, code, n_rows, f"empty: --sql {shlex.quote(query)}"))
 
 
 def _in_blocks(table: cv.LazyTable) -> RowsOfTable:

@@ -10,11 +10,8 @@ import numpy as np
 
 from ..._errors import DataError, ParameterError
 from ..._typing import Array
-from ...files.naming import listed, named
+from ...files.naming import listed, named, nearest
 from ..files.table_files import as_number, identifier, refuse_twins
-from .._errors import DataError, ParameterError
-from .._typing import Array
-from ..files.naming import listed, named, nearest
 from .lost_digits import LARGEST_WHOLE, are_suspect, lost_digits
 from .other_notations import code_reason, notation_message, unread_texts
 

@@ -129,7 +129,8 @@ def objective_of_documents(
         logits = rows.logits(counts, expected_log, rows.words(coefficients))
         logits = np.exp(logits - logits.max(axis=1, keepdims=True))
         probabilities = logits / logits.sum(axis=1, keepdims=True)
-    weights = np.ones(bound.n_rows) if bound.row_weights is None else bound.row_weights
+    # proportions that are given need not be the prior where a document has no words
+    weights = np.ones(bound.n_rows) if bound.given_weights is None else bound.given_weights
     of_tokens = (probabilities * expected_log[owners] - xlogy(probabilities, probabilities)).sum(axis=1)
     proportions, tokens = problem.factors
     seen = rows.counting(counts, weights)

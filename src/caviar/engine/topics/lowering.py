@@ -17,10 +17,12 @@ from ..._errors import DataError
 from ..._typing import AnyArray, Array
 from ...language import Categorical, Constant, Dirichlet, Indexed, Node, Plate, Slot, Variable, nodes_above
 from ...language.nodes.node import membership
+from ...lazy.block_map import any_of
 from ...lazy.sparse_rows import SparseRows
 from ..binding.bind import bind
 from ..binding.bound_model import BoundModel
 from ..binding.evidence import Observed
+from ..binding.missing.values import of_blocks
 from ..binding.values import as_weights
 
 
@@ -35,10 +37,13 @@ class BoundDocuments(BoundModel):
     tokens
         The same model and data with a row for each token, or for each word of a document with its count. Where counts
         are read in blocks, of the first document alone.
+    given_weights
+        Weights of the documents as they were given, also of those without words, which count nothing in a fit.
     """
 
     pattern: Pattern
     tokens: BoundModel
+    given_weights: Any = None
 
     def is_local(self, node: Node) -> bool:
         """Whether the node is repeated over documents, or within them."""
@@ -206,15 +211,29 @@ def _documents(
     counts = _counts_of(tokens, pattern) if in_blocks is None else in_blocks
     n_docs = counts.shape[0]
     evidence = {node: own for node, own in tokens.evidence.items() if node is not membership(pattern.token)}
+    weights = as_weights(sample_weight, n_docs)
     return BoundDocuments(
         tokens.nodes,
         {**tokens.sizes, pattern.document: n_docs},
         pattern.document,
         {**evidence, pattern.word: Observed(counts)},
-        as_weights(sample_weight, n_docs),
+        _counting(counts, weights),
         pattern=pattern,
         tokens=tokens,
+        given_weights=weights,
     )
+
+
+def _counting(counts: Any, weights: Any) -> Any:
+    """Return the weights of documents: 0 without words, which count nothing, as rows without an observation do."""
+    lengths = counts.n_counts_of_rows if isinstance(counts, SparseRows) else np.diff(counts.indptr)
+    if lengths.all():
+        return weights
+    with_words = (lengths > 0).astype(np.float64)
+    counting = (
+        with_words if weights is None else of_blocks(np.multiply, (with_words, weights), (), np.float64)
+    )
+    return counting if any_of(counting) else weights
 
 
 def _counts_of(tokens: BoundModel, pattern: Pattern) -> csr_array:

@@ -15,10 +15,8 @@ from ..._errors import DataError
 from ..._typing import AnyArray, Array
 from ...data.columns.labels import TextLabels, are_ordered, text_labels
 from ...data.columns.lost_digits import numbers_that_are_there, refuse_lost_digits
+from ...data.columns.other_notations import or_decimal, other_notation
 from ...data.frames import Frame, frame_of, has_dates, index_of, without_absent
-from ...data.labels import TextLabels, are_ordered, text_labels
-from ...data.lost_digits import numbers_that_are_there, refuse_lost_digits
-from ...data.other_notations import or_decimal, other_notation
 from ...files.naming import nearest
 
 _FEW_LEVELS = 5

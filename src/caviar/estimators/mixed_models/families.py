@@ -11,8 +11,7 @@ import numpy as np
 
 from ..._errors import DataError, ParameterError
 from ..._typing import AnyArray, Array
-from ...data.columns.labels import are_ordered, text_labels
-from ...data.labels import TextLabels, are_ordered, text_labels
+from ...data.columns.labels import TextLabels, are_ordered, text_labels
 from ...files.naming import nearest
 from ...language import (
     Bernoulli,

@@ -6,7 +6,7 @@ whether a row has weight 2 or comes twice; and they follow a change of units, co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +69,9 @@ class DataScale:
 
 @one_blas_thread()
 @np.errstate(invalid="ignore")
-def scale_of(X: Any, weights: Any = None, *, correlated: bool = True) -> DataScale:
+def scale_of(
+    X: Any, weights: Any = None, *, correlated: bool = True, names: Sequence[Any] | None = None
+) -> DataScale:
     """Return location and scale of the columns of a table of finite numbers, of which some may be missing (NaN).
 
     Three passes over blocks of rows: range, mean, scatter. Values are measured from the middle of the range in
@@ -84,11 +86,13 @@ def scale_of(X: Any, weights: Any = None, *, correlated: bool = True) -> DataSca
         Weight of each row, shape (N,), not all zero.
     correlated
         Whether correlations are wanted, which are D x D numbers.
+    names
+        Of the columns, for messages; None if they have none.
 
     Raises
     ------
     DataError
-        If the variance of a column cannot be represented, or it has no value.
+        If there is no row, or the variance of a column cannot be represented, or it has no value.
 
     Examples
     --------
@@ -104,7 +108,7 @@ def scale_of(X: Any, weights: Any = None, *, correlated: bool = True) -> DataSca
         observed += seen
         np.fmin(lowest, least, out=lowest)
         np.fmax(highest, most, out=highest)
-    _refuse_empty_columns(lowest)
+    _refuse_empty_columns(lowest, X.shape[0], names)
     middle, half = lowest / 2 + highest / 2, highest / 2 - lowest / 2
     varies = half > _ROUNDING * np.maximum(np.abs(lowest), np.abs(highest))
     half = np.where(varies, half, np.inf)
@@ -117,7 +121,7 @@ def scale_of(X: Any, weights: Any = None, *, correlated: bool = True) -> DataSca
         correlation = scatter / np.outer(relative, relative) * (total / (total + X.shape[1]))
         np.fill_diagonal(correlation, 1.0)
     size = np.where(varies, half, 0.0)
-    return DataScale(middle + mean * size, _units(spread * size, varies, total), correlation, total)
+    return DataScale(middle + mean * size, _units(spread * size, varies, total, names), correlation, total)
 
 
 def _known(deviation: Array) -> Array:
@@ -126,12 +130,22 @@ def _known(deviation: Array) -> Array:
     return deviation
 
 
-def _refuse_empty_columns(lowest: Array) -> None:
+def _refuse_empty_columns(lowest: Array, n_rows: int, names: Sequence[Any] | None) -> None:
     empty = np.flatnonzero(np.isnan(lowest))
+    if empty.size and not n_rows:
+        raise DataError(
+            "X has no rows, so nothing can be learned from it. If it was filtered, look at the filter"
+        )
     if empty.size:
         raise DataError(
-            f"column {empty[0]} is NaN in every row with weight, so nothing can be learned from it. Leave it out"
+            f"column {_called(empty[0], names)} is NaN in every row with weight, so nothing can be learned from it. "
+            f"Leave it out"
         )
+
+
+def _called(number: int, names: Sequence[Any] | None) -> str:
+    """Return what a message calls a column: its name, or else its number."""
+    return str(number) if names is None else repr(str(names[number]))
 
 
 def _over_blocks(X: Any, weights: Any) -> Callable[[Callable[[Array, Array], Any]], Iterable[Any]]:
@@ -216,13 +230,13 @@ class _Squares:
         return share @ np.square(_known((block - self.middle) / self.half - self.mean))
 
 
-def _units(spread: Array, varies: AnyArray, total: float) -> Array:
+def _units(spread: Array, varies: AnyArray, total: float, names: Sequence[Any] | None) -> Array:
     own = spread[varies]
     beyond = (own < _SMALLEST) | (own > _LARGEST / np.sqrt(max(total, 1.0)))
     if beyond.any():
         raise DataError(
-            f"column {np.flatnonzero(varies)[beyond][0]} has the standard deviation {own[beyond][0]:.3g}, whose square "
-            f"is beyond double precision; give the column in other units"
+            f"column {_called(np.flatnonzero(varies)[beyond][0], names)} has the standard deviation "
+            f"{own[beyond][0]:.3g}, whose square is beyond double precision; give the column in other units"
         )
     if own.size == spread.size:
         return spread

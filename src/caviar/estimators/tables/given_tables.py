@@ -244,11 +244,14 @@ def _are_quiet(nans: AnyArray) -> bool:
     )
 
 
+_MIXED = "use MixedMixture, which takes columns of texts as categories"
+
+
 @contextmanager
-def words_told(X: Any, instead: str = "use MixedMixture") -> Iterator[None]:
+def words_told(X: Any, instead: str = _MIXED) -> Iterator[None]:
     """Turn the refusal of a table with words into one that names the column, those of numbers, and what takes words.
 
-    ``instead`` says how to take the latter.
+    ``instead`` says what takes them.
 
     Raises
     ------
@@ -267,8 +270,7 @@ def words_told(X: Any, instead: str = "use MixedMixture") -> Iterator[None]:
         numbers = f"choose the columns of numbers, {listed(good)}, or {instead}" if good else instead
         which = named(name) if isinstance(name, str) else name
         raise DataError(
-            f"column {which} of X does not contain numbers: it has {named(word)} in row {row}; {numbers}, "
-            f"which takes columns of texts as categories"
+            f"column {which} of X does not contain numbers: it has {named(word)} in row {row}; {numbers}"
         ) from error
 
 

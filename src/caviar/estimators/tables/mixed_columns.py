@@ -16,6 +16,7 @@ from ..._errors import CaviarWarning, DataError, ParameterError
 from ..._typing import AnyArray, Array
 from ...data.columns.labels import is_absent
 from ...data.columns.lost_digits import refuse_lost_digits
+from ...data.columns.missing_codes import missing_code, remark_of_code
 from ...data.columns.row_numbers import numbers_rows, remark
 from ...data.non_numeric import MOST_CATEGORIES, too_many_values
 from ...data.rows import on_host
@@ -161,8 +162,8 @@ class Columns:
         """
         refuse_lost_digits(on_host(X), "X", self.of_kind(NUMBER))
 
-    def tell_of_row_numbers(self, rows: Any) -> None:
-        """Warn of columns of numbers, in memory, that seem to number the rows.
+    def tell_of_odd_numbers(self, rows: Any) -> None:
+        """Warn of columns of numbers, in memory, that seem to number the rows, or to have a number for missing values.
 
         Warns
         -----
@@ -172,6 +173,8 @@ class Columns:
         for j in self.of_kind(NUMBER) if isinstance(rows, np.ndarray) else ():
             if numbers_rows(rows[:, j]):
                 warnings.warn(remark(self.names[j]), CaviarWarning, stacklevel=6)
+            elif (code := missing_code(rows[:, j])) is not None:
+                warnings.warn(remark_of_code(self.names[j], *code, "NaN"), CaviarWarning, stacklevel=6)
 
     def words(self, rows: Array) -> AnyArray:
         """Return rows of numbers with the values of categories in the place of their places."""

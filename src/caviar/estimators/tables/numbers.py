@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,21 +56,38 @@ def numbers_as_given(estimator: Any, X: Any, *, reset: bool, hint: str = "") -> 
         return quiet(found.astype(np.float64) if found.dtype.kind in "OU" else found)
 
 
-def refuse_negative_counts(counts: csr_array) -> None:
-    """Refuse word counts below 0.
+def refuse_no_counts(counts: csr_array, names: Sequence[str] | None) -> None:
+    """Refuse word counts that are missing or below 0.
+
+    Parameters
+    ----------
+    counts
+        Documents x words.
+    names
+        The words, for the message; None if they are not known.
 
     Raises
     ------
     DataError
         If there is one. Its text has the words that scikit-learn's checks look for.
     """
-    if counts.nnz and counts.data.min() < 0:
-        place = int(np.argmax(counts.data < 0))
-        row = int(np.searchsorted(counts.indptr, place, side="right")) - 1
+    with np.errstate(invalid="ignore"):
+        wrong = ~(counts.data >= 0)
+    if not wrong.any():
+        return
+    place = int(np.argmax(wrong))
+    row = int(np.searchsorted(counts.indptr, place, side="right")) - 1
+    column = int(counts.indices[place])
+    where = f"in row {row}, column {column if names is None else repr(names[column])}"
+    if np.isnan(counts.data[place]):
         raise DataError(
-            f"X has {counts.data[place]:g} in row {row}, column {counts.indices[place]}, and topics are fitted to word "
-            f"counts, which are 0 or more. Negative values in data passed to LatentDirichletAllocation are refused"
+            f"X has a missing value (NaN) {where}, and topics are fitted to word counts: a word that a document "
+            f"does not have counts 0. Fill missing counts with 0, as by frame.fillna(0) or numpy.nan_to_num(X)"
         )
+    raise DataError(
+        f"X has {counts.data[place]:g} {where}, and topics are fitted to word "
+        f"counts, which are 0 or more. Negative values in data passed to LatentDirichletAllocation are refused"
+    )
 
 
 def refuse_texts(X: Any) -> None:
@@ -93,9 +111,31 @@ def refuse_texts(X: Any) -> None:
         )
     is_array = isinstance(X, np.ndarray) or hasattr(X, "to_numpy")
     is_flat = isinstance(X, list | tuple) or (is_array and getattr(X, "ndim", 2) == 1)
-    if is_flat and isinstance(next(iter(X), None), str):
+    what = _words_in(X) if is_flat else None
+    if what is not None:
         raise DataError(
-            "X has a text in row 0, but topics are fitted to word counts, documents x words. Count the words with "
+            f"X has {what}, but topics are fitted to word counts, documents x words. Count the words with "
             "found = caviar.data.count_words(texts), then pass vocabulary=found.words to the estimator and "
             "found.counts as X (or use scikit-learn's CountVectorizer)"
         )
+    if is_flat and _has_pairs(X):
+        raise DataError(
+            "X has pairs of a word and its count, as gensim's bags of words, but topics are fitted to word counts, "
+            "documents x words: pass gensim.matutils.corpus2csc(corpus, num_terms=len(dictionary)).T, a sparse array"
+        )
+
+
+def _words_in(X: Any) -> str | None:
+    """Return what the first document with anything in it is, if it has words."""
+    for row, own in enumerate(X):
+        if isinstance(own, str):
+            return f"a text in row {row}"
+        if isinstance(own, list | tuple | np.ndarray) and len(own):
+            return f"a list of words in row {row}" if isinstance(own[0], str) else None
+    return None
+
+
+def _has_pairs(X: Any) -> bool:
+    """Whether the first document with anything in it is a list of pairs."""
+    first = next((own for own in X if isinstance(own, list) and own), [()])
+    return isinstance(first[0], tuple) and len(first[0]) == 2

@@ -110,6 +110,8 @@ def _by_column(statements: ManyStatements, table: Any, by: str) -> Tables:
     labels = np.asarray(frame.column(by))
     if any(own is None or own != own for own in set(labels.tolist())):
         raise DataError(f"column {by!r} has rows without a group; drop them, or give them one")
+    if not len(labels):
+        raise ParameterError("there is no group: the table has no rows")
     keys, places = np.unique(labels, return_inverse=True)
     order = np.argsort(places, kind="stable")
     bounds = np.searchsorted(places[order], np.arange(len(keys) + 1))

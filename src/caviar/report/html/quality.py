@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._typing import Array
+from ...data.columns.missing_codes import missing_code
 from ...data.columns.row_numbers import numbers_rows
 
 FIGURES = ("mean", "sd", "min", "median", "max")
@@ -104,7 +105,11 @@ def _remarks(
     if missing > 0.2:
         remarks.append(f"{missing:.0%} missing")
     far, value, count = _the_farthest(seen, facts["mean"], distinct)
-    if far > _FAR:
+    if (code := missing_code(column)) is not None:
+        remarks.append(
+            f"{code[0]:.0f} in {code[1]:,} rows, far from all others: does it mean a missing value?"
+        )
+    elif far > _FAR:
         where = f", {value:g} in {count:,} rows," if count > 1 else ""
         marks = "; if it marks missing values, make them missing" if count > 1 else ""
         remarks.append(

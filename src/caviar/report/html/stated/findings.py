@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from ...._errors import CaviarError
 from ..findings import ascent, convergence, finding, reproduction, restarts
 
@@ -64,7 +62,7 @@ def _distance(subject: Any, data: Mapping[str, Any]) -> dict[str, str] | None:
             title,
             "Not checked: it compares the fit with the posterior given the rows of the fit, and these are other rows.",
         )
-    n_rows = max([1, *(np.shape(value)[0] for value in data.values() if np.ndim(value))])
+    n_rows = max([1, *(_length(value) for value in data.values())])
     n_draws = subject.n_draws or min(_MOST_DRAWS, max(FEWEST_DRAWS, _MOST_ROW_PASSES // n_rows))
     try:
         found = subject.posterior.diagnose(data, n_draws=n_draws, seed=0)
@@ -72,6 +70,13 @@ def _distance(subject: Any, data: Mapping[str, Any]) -> dict[str, str] | None:
         reason = str(error).partition(". ")[0].rstrip(".")
         return finding("info", title, f"Not checked: {reason}.")
     return _told_by_draws(found, n_draws, title, f"{subject.spelled['say_draws']}{10 * n_draws}")
+
+
+def _length(value: Any) -> int:
+    """Return the number of entries along the first axis; lists may have entries of different lengths."""
+    if hasattr(value, "shape"):
+        return int(value.shape[0]) if len(value.shape) else 1
+    return len(value) if hasattr(value, "__len__") else 1
 
 
 def _told_by_draws(found: Any, n_draws: int, title: str, more: str) -> dict[str, str]:
