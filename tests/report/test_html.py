@@ -197,14 +197,14 @@ def test_a_value_far_out_among_few_stands_out(column, stands_out):
 
 @pytest.mark.parametrize(("n_marks", "stands_out"), [(1, True), (40, True), (90, True), (160, False)])
 def test_a_value_far_out_in_many_rows_stands_out(n_marks, stands_out):
-    """As a number that marks missing values, but is none of the usual ones: these were part of the standard deviation that they were compared with."""
+    """As an unusual mark of missing values: they were part of the standard deviation they were compared with."""
     column = np.random.default_rng(0).normal(size=200)
-    column[:n_marks] = -998.0
+    column[:n_marks] = -1050.0
     [quality] = quality_of(column[:, np.newaxis], ["x"], {})
     told = [remark for remark in quality["remarks"] if "farthest" in remark]
     assert bool(told) == stands_out
     if n_marks > 1 and stands_out:
-        assert told[0].startswith(f"its farthest value, -998 in {n_marks} rows, is 1,0")
+        assert told[0].startswith(f"its farthest value, -1050 in {n_marks} rows, is 1,0")
         assert told[0].endswith("; if it marks missing values, make them missing")
 
 
