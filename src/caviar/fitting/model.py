@@ -625,8 +625,10 @@ class _Evaluator:
         factors = self.factors and [group for group in self.factors if not set(names) & set(group)]
         return replace(self, point=tuple(names), factors=factors).bind(data, sample_weight)
 
-    def above(self, leaves: Sequence[Variable]) -> _Evaluator:
-        """Return the same for the part of the model above some of its leaves."""
+    def above(self, leaves: Sequence[Variable], point: Sequence[str] | None = None) -> _Evaluator:
+        """Return the same for the part of the model above some of its leaves, or copies; with other points if given."""
+        if point is not None:
+            return replace(self, point=tuple(point), factors=None).above(leaves)
         model = Model(*leaves)
         names = model.variables
         point = tuple(name for name in self.point if name in names)
@@ -640,7 +642,7 @@ class _Evaluator:
         ]
         factors = None if self.factors is None else groups
         plates = [plate for node in model.nodes for plate in node.plates]
-        data_plate = self.data_plate if self.data_plate in plates else None
+        data_plate = next((own for own in plates if self.plate and own.name == self.plate.name), None)
         return _Evaluator(model, point, factors, data_plate, names=self.names)
 
 
