@@ -255,3 +255,19 @@ def test_parts_that_become_one_keep_means_variances_and_quantiles():
         levels = [0.005, 0.025, 0.25, 0.5, 0.9, 0.975, 0.995]
         np.testing.assert_allclose(told.quantile(levels), like.quantile(levels), atol=0.02 * like.sd.max())
         np.testing.assert_allclose(few[0].sum(axis=0), 1.0)
+
+
+def test_curves_are_those_of_the_draws():
+    """A band of expected answers is as wide as the weighted draws, not as the factors."""
+    posterior, data, _, _ = fitted("probit")
+    (own,) = cv.plot.partial_effects(posterior, data, level=0.9).ravel()
+    (band,) = own.collections
+    vertices = band.get_paths()[0].vertices
+    draws = posterior._shown_as("auto").draws
+    lowest = vertices[:, 0].min()
+    chance = ndtr(draws.values["a"] + draws.values["b"] * lowest)
+    order = np.argsort(chance)
+    upper = np.interp(0.95, np.cumsum(draws.weights[order]), chance[order])
+    # that of the factors is 0.39
+    assert upper == pytest.approx(0.57, abs=0.03)
+    assert vertices[vertices[:, 0] == lowest, 1].max() == pytest.approx(upper, abs=0.1)

@@ -362,6 +362,10 @@ class Posterior(KnowsItsData, TellsEvidence, TellsEffects, Integrates):
         precision, and those of the effects of groups, if :meth:`summary` is: they are mixtures of those given 40 to 80
         of their values, and not moments under q. Few are at most 100 rows more than coefficients, or 100 groups.
 
+        For fits to at most 1,000 rows that hide something, as behind a link, predictions are mixtures over the weighted
+        draws of the globals that :meth:`summary` shows or is checked by, if there are enough of them. ``.remark`` says
+        so where new rows have no such prediction.
+
         Examples
         --------
         >>> import caviar as cv

@@ -120,6 +120,11 @@ class Integrates(ShowsUncertainty, Responds):
             self._over = self._uncertainty, found
         return self._over[1]
 
+    def _drawn_to_predict(self, n: int, rng: np.random.Generator) -> Mapping[str, Any]:
+        """Return draws of all globals that count alike: weighted draws if predictions are made by these, or of q."""
+        drawn, over = partial(self._shared.drawn, self._factors), self._mixed_over
+        return (over.drawn(drawn) if over else drawn)(n, rng)
+
     def _show_profiled(self, names: Sequence[str]) -> None:
         """Show figures integrated over each of some globals, where these cost little, instead of second order.
 
