@@ -89,7 +89,7 @@ class Uncertainty(Source):
 
     @property
     def lacks_draws(self) -> bool:
-        """Whether figures of draws are shown, and there are none that predict."""
+        """Whether figures of draws are shown which do not predict."""
         return False
 
     def may_have_draws(self, posterior: Any) -> bool:
