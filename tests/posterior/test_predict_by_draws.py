@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -149,6 +150,17 @@ def test_predictions_of_few_rows_are_those_of_exact_draws(kind):
     assert_is_exact(kind, 4_000, error=0.15 if kind == "heavy_tails" else 0.08)
 
 
+def draws_of(posterior: Any) -> Any:
+    """Return the draws that predict."""
+    return posterior._shown_as("auto").draws
+
+
+def predicted_by(posterior: Any, draws: Any, new: dict[str, Any]) -> Any:
+    """Return predictions by some draws."""
+    factors, over = posterior._shared.beside(posterior._factors, ()), posterior._mixed_over
+    return posterior._predicted(new, factors, over=replace(over, draws=draws))
+
+
 def given_each(posterior, new, name, draws, n):
     """Return mean and standard deviation of a prediction given each of n draws, one after the other, (n, rows)."""
     found = []
@@ -177,9 +189,8 @@ PARTLY = {
 def test_all_draws_together_are_each_draw_by_itself(kind, new, name):
     """Whatever is known of new rows: what they hide has its distribution given each draw."""
     posterior, *_ = fitted(kind)
-    draws = posterior._shown_as("auto").draws.thinned(60)
-    factors = posterior._shared.beside(posterior._factors, ())
-    told = posterior._predicted(new, factors, over=replace(posterior._mixed_over, draws=draws))[name]
+    draws = draws_of(posterior).thinned(60)
+    told = predicted_by(posterior, draws, new)[name]
     means, sds = given_each(posterior, new, name, draws.values, 60)
     mean = means.mean(axis=0)
     np.testing.assert_allclose(told.mean, mean, rtol=1e-6, atol=1e-9)
@@ -196,9 +207,9 @@ def test_components_of_new_rows_have_their_probabilities_given_each_draw():
     slope = cv.Normal("slope", 0.0, 0.1, plates=group)
     model = cv.Model(cv.Normal("x", mean[z], tau[z], plates=OBS), cv.Normal("y", slope[z], 4.0, plates=OBS))
     posterior = model.fit({"x": x, "y": np.sign(x) + 0.5 * rng.normal(size=17)}, seed=0)
-    draws = posterior._shown_as("auto").draws.thinned(50)
-    factors, new = posterior._shared.beside(posterior._factors, ()), {"x": [-1.0, 0.2, 2.0]}
-    told = posterior._predicted(new, factors, over=replace(posterior._mixed_over, draws=draws))["y"]
+    draws = draws_of(posterior).thinned(50)
+    new = {"x": [-1.0, 0.2, 2.0]}
+    told = predicted_by(posterior, draws, new)["y"]
     means, _ = given_each(posterior, new, "y", draws.values, 50)
     np.testing.assert_allclose(told.mean, means.mean(axis=0), rtol=1e-6)
 
@@ -263,7 +274,7 @@ def test_curves_are_those_of_the_draws():
     (own,) = cv.plot.partial_effects(posterior, data, level=0.9).ravel()
     (band,) = own.collections
     vertices = band.get_paths()[0].vertices
-    draws = posterior._shown_as("auto").draws
+    draws = draws_of(posterior)
     lowest = vertices[:, 0].min()
     chance = ndtr(draws.values["a"] + draws.values["b"] * lowest)
     order = np.argsort(chance)
