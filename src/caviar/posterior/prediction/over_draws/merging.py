@@ -87,7 +87,8 @@ def merged(weights: Array, means: Array, sds: Array) -> Parts:
     def summed(values: Array) -> Array:
         # a part without weight adds nothing, not even infinity
         own = np.where(weights > 0, weights * values, 0.0)
-        return np.bincount(place, own.ravel(), size * n_rows).reshape(size, n_rows)
+        found = np.bincount(place, own.ravel(), size * n_rows)
+        return np.asarray(found, dtype=np.float64).reshape(size, n_rows)
 
     mass = summed(np.ones_like(means))
     safe = np.where(mass > 0, mass, 1.0)
@@ -116,6 +117,6 @@ def _cut(values: Array, group: AnyArray, weights: Array, n_groups: int, edges: A
         before = np.where(groups < number, ordered, 0.0).sum(axis=0)
         share = (until - before) / np.where(mass > 0, mass, 1.0)
         within = np.where(is_own, share, within)
-    found: AnyArray = np.empty(values.shape, dtype=np.intp)
+    found = np.empty_like(group)
     np.put_along_axis(found, order, np.searchsorted(edges, within), axis=0)
     return found
