@@ -222,7 +222,7 @@ def test_answers_of_a_new_group() -> None:
     group = cv.Plate("group", 6)
     m = cv.Normal("m", cv.Normal("mu", 0.0, 0.2), cv.Gamma("tau", 4.0, 8.0), plates=group)
     model = cv.Model(cv.Bernoulli("y", cv.logistic(m[cv.Data("g", plates=OBS)]), plates=OBS))
-    posterior = model.fit({"y": (X > 1) * 1, "g": LABELS}, **TIGHT)
+    posterior = model.fit({"y": (X > 1) * 1, "g": LABELS}, uncertainty="mean_field", **TIGHT)
     mu, tau = drawn(posterior, "mu", "tau")
     probability = expit(np.random.default_rng(1).normal(mu, tau**-0.5)).mean()
     # the tails of the draws are those of a t, those of the factor of a Normal with the same variance
@@ -338,7 +338,7 @@ def test_noise_of_a_new_row_with_unknown_degrees_of_freedom() -> None:
     u = cv.Gamma("u", nu / 2, nu / 2, plates=OBS)
     mu, tau = cv.Normal("mu", 0.0, 0.01), cv.Gamma("tau", 1.0, 1.0)
     y = RNG.standard_t(20, 100)
-    posterior = cv.Model(cv.Normal("y", mu, u * tau, plates=OBS)).fit({"y": y})
+    posterior = cv.Model(cv.Normal("y", mu, u * tau, plates=OBS)).fit({"y": y}, uncertainty="mean_field")
     noise, widened = posterior["tau"], expected(posterior["nu"], lambda x: x / (x - 2.0))
     variance = widened * noise.rate / (noise.shape - 1.0) + 1.0 / posterior["mu"].precision
     found = posterior.predict({})["y"]
@@ -351,7 +351,7 @@ def test_counts_of_a_new_row_with_an_unknown_size() -> None:
     u = cv.Gamma("u", size, size, plates=OBS)
     hours = cv.Data("hours", plates=OBS)
     data = {"v": RNG.poisson(3.0 * RNG.gamma(2.0, 0.5, 80)), "hours": np.ones(80)}
-    posterior = cv.Model(cv.Poisson("v", mean * u * hours, plates=OBS)).fit(data)
+    posterior = cv.Model(cv.Poisson("v", mean * u * hours, plates=OBS)).fit(data, uncertainty="mean_field")
     rate, e = posterior["mean"], np.array([1.0, 2.5])
     square = (rate.mean**2 + rate.variance) * (1.0 + expected(posterior["size"], lambda x: 1.0 / x))
     found = posterior.predict({"hours": e})["v"]
@@ -362,7 +362,9 @@ def test_counts_of_a_new_row_with_an_unknown_size() -> None:
 
 def test_an_infinite_variance_of_a_precision_of_unknown_rate_is_refused() -> None:
     u = cv.Gamma("u", 0.8, cv.Gamma("rate", 2.0, 2.0), plates=OBS)
-    posterior = cv.Model(cv.Normal("y", 0.0, u, plates=OBS)).fit({"y": RNG.standard_cauchy(30)})
+    posterior = cv.Model(cv.Normal("y", 0.0, u, plates=OBS)).fit(
+        {"y": RNG.standard_cauchy(30)}, uncertainty="mean_field"
+    )
     with pytest.raises(cv.ModelError, match="no finite variance"):
         posterior.predict({})
 

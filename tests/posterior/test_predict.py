@@ -254,7 +254,7 @@ def test_regression_formula_far_from_the_origin():
 @pytest.mark.parametrize("scale", [0.1, 3.0, 40.0])
 def test_probability_is_an_integral_over_the_predictor(link, function, scale):
     leaf, data, _ = answer(link)()
-    posterior = cv.Model(leaf).fit(data, factors="apart")
+    posterior = cv.Model(leaf).fit(data, factors="apart", uncertainty="mean_field")
     row = scale * np.array([1.0, -0.7])
     w, a = posterior["w"], posterior["a"]
     mean, deviation = row @ w.mean + a.mean, np.sqrt(row @ w.covariance @ row + a.variance)

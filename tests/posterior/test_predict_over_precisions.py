@@ -162,7 +162,7 @@ def test_given_a_precision_matrix_the_effects_are_those_of_linear_algebra():
     group, x = np.repeat(np.arange(5), 4), rng.normal(size=20)
     y = x + rng.normal(size=5)[group] * (1 + x) + rng.normal(size=20)
     posterior = cv.MixedModel("y ~ x + (x | g)").fit({"x": x, "y": y, "g": group.astype(str)}).posterior_
-    own = posterior._over_precisions.given[7]
+    own = posterior._mixed_over.given[7]
     tau, inner = own.known["residual precision"], own.known["precision of x | g"]
     common = next(node for node in posterior.model.nodes if node.name == "common effects")
     spread = common.stated["precision"].value, common.stated["mean"].value
@@ -198,7 +198,7 @@ def of_kinds():
 def test_precisions_along_a_plate_are_those_of_linear_algebra(tmp_path):
     """Two spreads between groups: each is a number, not a row of a matrix."""
     posterior, design, y = of_kinds()
-    over = posterior._over_precisions
+    over = posterior._mixed_over
     for own in over.given[::10]:
         tau, between = own.known["tau"], own.known["between"]
         whole = np.diag([0.1, *np.tile(between, 4)]) + tau * design.T @ design
@@ -239,7 +239,7 @@ def of_means_above(noise, prior=(0.5, 0.04)):
 def test_effects_with_unknown_means_are_those_of_linear_algebra(noise):
     """Two levels above the units, given values of the precisions."""
     posterior, data, known = of_means_above(noise)
-    over = posterior._over_precisions
+    over = posterior._mixed_over
     assert abs(sum(own.weight for own in over.given) - 1.0) < 1e-12
     levels = np.eye(9)
     levels[1:3, 0] = -1.0
@@ -259,7 +259,7 @@ def test_effects_with_unknown_means_are_those_of_linear_algebra(noise):
 
 def test_a_flat_mean_above_the_units_adds_nothing():
     posterior, data, known = of_means_above("constant", prior=(0.0, 0.0))
-    own = posterior._over_precisions.given[3]
+    own = posterior._mixed_over.given[3]
     region = np.arange(6) // 3
     spread = np.eye(6) / own.known["between"] + 0.5 * (region[:, None] == region)
     rows = np.eye(6)[known]
@@ -296,7 +296,7 @@ def test_effects_whose_mean_needs_data_of_the_groups_are_predicted_from_the_fact
     effect = cv.Normal("effect", slope * cv.Data("u", plates=group), cv.Gamma("between", 2, 1), plates=group)
     model = cv.Model(cv.Normal("y", effect[cv.Data("g", plates=row)], 1.0, plates=row))
     data = {"y": np.arange(10.0), "g": np.repeat(np.arange(5), 2), "u": np.arange(5.0)}
-    assert model.fit(data)._over_precisions is None
+    assert model.fit(data)._mixed_over is None
 
 
 @pytest.mark.parametrize("is_above", [False, True])
@@ -309,7 +309,7 @@ def test_effects_that_are_known_in_part_are_at_their_values(is_above):
     y, g = np.random.default_rng(0).normal(size=12), np.repeat(np.arange(4), 3)
     posterior = model.fit({"y": y, "g": g, "effect": [np.nan, 3.0, np.nan, np.nan]})
     told = posterior.predict({"g": [0, 1]})["y"]
-    assert posterior._over_precisions is not None
+    assert posterior._mixed_over is not None
     expected = 3.0 if is_above else 3.0 + posterior.mean("level")
     assert told.mean[1] == pytest.approx(expected, abs=1e-6 if is_above else 0.02)
     # the figures are those given the known effect: they were integrated as if it were unknown

@@ -32,7 +32,9 @@ def of_trials(n: int = 30) -> tuple[cv.Posterior, np.ndarray]:
     weights = cv.MultivariateNormal("w", np.zeros(2), np.eye(2) / 4)
     share = cv.logistic(cv.dot(cv.Data("X", plates=OBS), weights), method="expectation")
     model = cv.Model(cv.Binomial("y", cv.Data("n", plates=OBS), share, plates=OBS))
-    return model.fit({"X": x, "y": y, "n": trials}), np.array([[1.0, 0.0], [1.0, 1.0], [1.0, -4.0]])
+    return model.fit({"X": x, "y": y, "n": trials}, uncertainty="mean_field"), np.array(
+        [[1.0, 0.0], [1.0, 1.0], [1.0, -4.0]]
+    )
 
 
 def by_quadrature(posterior: cv.Posterior, rows: np.ndarray, probability, counts: np.ndarray) -> np.ndarray:

@@ -266,7 +266,8 @@ def test_the_file_is_arrays_and_json(saved):
         assert {name.rsplit(".")[-1] for name in archive.namelist()} == {"json", "npy"}
         assert json.loads(archive.read("header.json"))["class"] == "BayesianGaussianMixture"
     # 8 kB of it are marks of rows, which are as many at most
-    assert saved.stat().st_size < 30_000
+    # and 160 kB the draws that predict
+    assert saved.stat().st_size < 200_000
 
 
 @pytest.mark.usefixtures("figures_of_factors")

@@ -625,11 +625,11 @@ class _Evaluator:
         factors = self.factors and [group for group in self.factors if not set(names) & set(group)]
         return replace(self, point=tuple(names), factors=factors).bind(data, sample_weight)
 
-    def above(self, leaves: Sequence[Variable]) -> _Evaluator:
-        """Return the same for the part of the model above some of its leaves."""
+    def above(self, leaves: Sequence[Variable], point: Sequence[str] | None = None) -> _Evaluator:
+        """Return the same for the part of the model above some of its leaves, or copies; with other points if given."""
         model = Model(*leaves)
         names = model.variables
-        point = tuple(name for name in self.point if name in names)
+        points = tuple(name for name in (self.point if point is None else point) if name in names)
         groups = [[name for name in group if name in names] for group in self.factors or ()]
         # of a shared factor that is left to one variable, or without all labels that gate, there are the marginals
         groups = [
@@ -638,10 +638,10 @@ class _Evaluator:
             if len(group) > (len(whole) > 1)
             and (group == list(whole) or not any(isinstance(self.model.variables[n], Label) for n in whole))
         ]
-        factors = None if self.factors is None else groups
+        factors = None if self.factors is None or point is not None else groups
         plates = [plate for node in model.nodes for plate in node.plates]
-        data_plate = self.data_plate if self.data_plate in plates else None
-        return _Evaluator(model, point, factors, data_plate, names=self.names)
+        data_plate = next((own for own in plates if self.plate and own.name == self.plate.name), None)
+        return _Evaluator(model, points, factors, data_plate, names=self.names)
 
 
 def _names_of_rows(structure: Structure) -> list[str]:

@@ -57,6 +57,9 @@ class Binds(Protocol):
         """Return the problem for data with every global a point mass, and the map over its rows."""
         ...
 
-    def above(self, leaves: Sequence[Variable]) -> Binds:
-        """Return the same for the part of the model above some of its leaves."""
+    def above(self, leaves: Sequence[Variable], point: Sequence[str] | None = None) -> Binds:
+        """Return the same for the part of the model above some of its leaves, or copies of these.
+
+        ``point`` names the globals that are point masses there, if these are not those of the fit.
+        """
         ...

@@ -50,7 +50,7 @@ from .prediction.absent import inferred, predicted
 from .prediction.along_chains import predicted_along_chains
 from .prediction.forecasts import with_forecasts
 from .prediction.given_in_some_rows import known_inside, nothing_left, numbers_later, without_missing
-from .prediction.over_precisions.averaged import OverPrecisions
+from .prediction.over import Over
 from .prediction.partly_given import vectors_later
 from .prediction.prediction import OfRows, Predictions
 from .prediction.residuals import Residuals, residuals_of
@@ -362,6 +362,10 @@ class Posterior(KnowsItsData, TellsEvidence, TellsEffects, Integrates):
         precision, and those of the effects of groups, if :meth:`summary` is: they are mixtures of those given 40 to 80
         of their values, and not moments under q. Few are at most 100 rows more than coefficients, or 100 groups.
 
+        For fits to at most 1,000 rows that hide something, as behind a link, predictions are mixtures over the weighted
+        draws of the globals that :meth:`summary` shows or is checked by, if there are enough of them. ``.remark`` says
+        so where new rows have no such prediction.
+
         Examples
         --------
         >>> import caviar as cv
@@ -371,7 +375,7 @@ class Posterior(KnowsItsData, TellsEvidence, TellsEffects, Integrates):
         >>> posterior.predict({"X": [[1, 2], [0, 0]]})["y"]
         Prediction(mean=[4.1379, 0.    ], standard_deviation=[1.0545, 0.5   ])
         """
-        return self._predicted(data, self._shared.beside(self._factors, ()), over=self._over_precisions)
+        return self._predicted(data, self._shared.beside(self._factors, ()), over=self._mixed_over)
 
     def residuals(self, data: Any, variable: str | None = None) -> Residuals:
         """Return the residuals of an observed variable: observed values minus their predictions.
@@ -406,11 +410,11 @@ class Posterior(KnowsItsData, TellsEvidence, TellsEffects, Integrates):
         return residuals_of(self, self._evaluator.named(data), variable)
 
     def _predicted(
-        self, data: Any, factors: Mapping[str, Any], joint: Any = None, over: OverPrecisions | None = None
+        self, data: Any, factors: Mapping[str, Any], joint: Any = None, over: Over | None = None
     ) -> Predictions:
         """Return predictions with these global factors, and covariances between them; see :meth:`predict`.
 
-        Over precisions they are mixtures of the predictions given a few values of these.
+        Over values of the globals they are mixtures of the predictions given each of these.
         """
         met = self._evaluator.named(data)
         data = without_missing(self.model.nodes, met.values, self.data_plate)
@@ -429,7 +433,10 @@ class Posterior(KnowsItsData, TellsEvidence, TellsEffects, Integrates):
         )
         told = over.mixed(told, data) if over else told
         found = told(missing) if absent else predicted_along_chains(nodes, data, others, local, plate)
-        later = vectors_later(there, data, plate, local, partial(self._shared.drawn, self._factors))
+        drawn = partial(self._shared.drawn, self._factors)
+        if over:
+            from_the_row, drawn = over.inferred(from_the_row, data), over.drawn(drawn)
+        later = vectors_later(there, data, plate, local, drawn)
         anew = partial(self._predicted, factors=factors, joint=joint, over=over)
         later |= numbers_later(there, data, plate, anew, told)
         if not (local or found or later):

@@ -342,7 +342,7 @@ class MixedModel(HasEvidence):
             raise DataError("the table has no rows, so there is nothing to predict")
         known = self._known(rows, groups=groups, may_lack=True)
         told = self.posterior_.predict(known)[self._formula.response]
-        is_integrated = self.posterior_._over_precisions is not None
+        is_integrated = self.posterior_._mixed_over is not None
         if is_integrated or self.family != "gaussian" or not self.groups_:
             return told
         return replace(told, remark=remark_on_few(self.n_rows_ - len(self.names_), self.groups_))

@@ -12,6 +12,7 @@ from ..._typing import AnyArray, Array
 from ...engine.evaluation.evaluate import points_at
 from ...names import Placed
 from ...numerics.arguments import central_ends
+from ...numerics.randomness import generator
 from ...posterior.posterior import Posterior
 from ...posterior.simulation import check_count, one_by_one
 from .covariates import Covariates
@@ -49,10 +50,10 @@ class Draws:
     def of(
         cls, covariates: Covariates, n_draws: int, level: float, seed: int | np.random.Generator | None
     ) -> Draws:
-        """Return draws from q."""
+        """Return draws of what predictions are made by: weighted draws of few rows, or q."""
         check_count("n_draws", n_draws)
         posterior = covariates.posterior
-        values = one_by_one(posterior.sample(n_draws, seed), n_draws)
+        values = one_by_one(posterior._drawn_to_predict(n_draws, generator(seed)), n_draws)
         return cls(posterior, covariates, tuple(values), level)
 
     def curves(self, changes: Sequence[Mapping[str, AnyArray]]) -> list[Curve]:

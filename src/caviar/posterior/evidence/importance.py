@@ -29,7 +29,7 @@ from ..._typing import Array
 from ..diagnostics.diagnosis import USABLE
 from ..diagnostics.pareto import smoothed
 from ..diagnostics.tail import log_mean_of, tail_of
-from ..weighted import Weighted
+from ..weighted import Weighted, WeightedDraws
 from .coordinates import Coordinates
 from .mixed import Mixed
 from .relabelling import Relabelling
@@ -86,6 +86,10 @@ class ImportanceSample:
     def weights(self) -> Array:
         """Weight of each draw; the weights sum to one."""
         return np.exp(self.log_weights)
+
+    def kept(self, doubt: str = "") -> WeightedDraws:
+        """Return the draws that a posterior keeps, with a sentence on why they may be wrong."""
+        return WeightedDraws.of_few_numbers(self.draws, self.weights, doubt)
 
     def mean(self, name: str) -> Array:
         """Return the posterior mean of each entry of a variable; a joint factor needs its part, as in "theta.mean"."""

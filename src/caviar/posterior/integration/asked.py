@@ -21,12 +21,14 @@ from ...engine.response.probed import GivenByProbes
 from ...engine.rows.row_map import RowMap
 from ...language.in_expectation import in_expectation
 from ..linear_response import LinearResponse, Responds
-from ..prediction.over_precisions.averaged import OverPrecisions, over_precisions
+from ..prediction.over import Over
+from ..prediction.over_draws.mixed import over_draws
+from ..prediction.over_precisions.averaged import over_precisions
 from ..shown import ShowsUncertainty
 from ..uncertainty.known import Corrected, Source, Uncertainty, Widths
 from ..uncertainty.pending import Pending
 from .at_once import MOST_NUMBERS, integral_of, means_of, of_light_tails, separating_of
-from .doubts import doubt_of, doubt_of_series, drawn_if_better
+from .doubts import doubt_of, doubt_of_series, drawn_if_better, may_be_drawn
 from .fits_at_values import TO_A_FIXED_POINT, arguments_of, fits_at_values
 from .integrated import IntegratedPosterior
 from .lattice_of_fits import MOST_DIMENSIONS, integral_of_fits, profiles_of
@@ -45,7 +47,7 @@ order holds, too: a Gamma with these moments has half the skewness of the densit
 class Integrates(ShowsUncertainty, Responds):
     """A posterior that is integrated over some globals."""
 
-    _over: tuple[Source, OverPrecisions | None] | None = None
+    _over: tuple[Source, Over | None] | None = None
     """What predictions are integrated over, with where the figures shown then came from."""
 
     def integrated(
@@ -108,13 +110,20 @@ class Integrates(ShowsUncertainty, Responds):
         return fits_at_values(self, names, data, {"sample_weight": sample_weight, "executor": executor})
 
     @property
-    def _over_precisions(self) -> OverPrecisions | None:
-        """What is known given values of the precisions that predictions are integrated over; None if they are not."""
+    def _mixed_over(self) -> Over | None:
+        """What predictions are mixtures over, as summaries are; None if those of the factors are made."""
         if self._over is None or self._over[0] is not self._uncertainty:
             # the figures that are shown may be found only now
-            found = over_precisions(self)
+            found: Over | None = over_precisions(self)
+            if found is None and self._uncertainty.may_have_draws(self):
+                found = over_draws(self, self._shown_as("auto"))
             self._over = self._uncertainty, found
         return self._over[1]
+
+    def _drawn_to_predict(self, n: int, rng: np.random.Generator) -> Mapping[str, Any]:
+        """Return draws of all globals that count alike: weighted draws if predictions are made by these, or of q."""
+        drawn, over = partial(self._shared.drawn, self._factors), self._mixed_over
+        return (over.drawn(drawn) if over else drawn)(n, rng)
 
     def _show_profiled(self, names: Sequence[str]) -> None:
         """Show figures integrated over each of some globals, where these cost little, instead of second order.
@@ -207,6 +216,10 @@ class Integrates(ShowsUncertainty, Responds):
     def _doubt_of_series(self, pending: Pending, response: Any, shown: Widths) -> str:
         """Say how far second order would change figures of linear response; empty if not by much."""
         return doubt_of_series(self, pending, response._response, shown)
+
+    def _may_be_drawn(self, pending: Pending) -> bool:
+        """Whether figures of weighted draws may be shown."""
+        return may_be_drawn(self, pending)
 
     def _drawn_if_better(self, pending: Pending, response: LinearResponse, shown: Widths) -> Widths:
         """Return figures of weighted draws of few rows whose intervals contain too few or too many of these."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import factorial, prod
 from typing import Any
 
@@ -55,6 +56,13 @@ _EFFECTIVE_SHARE = 0.15
 """Share of draws that are effective below which those of a mixture are in doubt, whatever the tail of their weights: of
 21 rows in two dimensions 390 of 4,000 left out a part of the posterior, and the 90% interval of a weight contained 78%.
 """
+
+_MOST_PREDICTED = 1_000
+"""Rows of fits whose predictions are made by draws: of more, globals make up little of what is not known of a new row.
+"""
+
+_END = 2.0
+"""Standard deviations from the mean to the end of an interval: its end has as many times the error of the mean."""
 
 _MOST_APART = 250
 """Draws of a round that may be weighed one after another: about a second in all."""
@@ -183,18 +191,18 @@ def drawn_if_better(posterior: Any, pending: Any, response: Any, shown: Widths) 
     if is_exact or not problem.factors or response.smallest_eigenvalue > _APART:
         return shown
     try:
-        sample = _disagreeing(posterior, pending, response, shown)
+        sample = _drawn(posterior, pending, response, shown)
     except CaviarError:
         # too many would lose digits together, as those of vectors that are nearly in a plane; or a draw has no density
         return shown
-    has_labels, is_integrated = any(own.labels for own in problem.factors), isinstance(shown, Integrated)
     if sample is None:
         return shown
-    in_place = not _may_change_places(posterior, pending)
-    is_off = _is_off(sample, posterior, shown, has_labels=has_labels, in_place=in_place)
-    if not is_off and not (shown.doubt and sample.is_usable):
-        return shown
-    if not has_labels and not (sample.is_usable and sample.effective_draws >= is_integrated * _EFFECTIVE):
+    # draws predict where their error is smaller than what factors lack along some direction
+    is_nearer = _END / np.sqrt(sample.effective_draws) < 1.0 - np.sqrt(max(response.smallest_eigenvalue, 0.0))
+    is_kept = row_map.source.n_rows <= _MOST_PREDICTED
+    if is_kept and sample.is_usable and is_nearer:
+        shown = replace(shown, draws=sample.kept())
+    if not _is_shown(sample, posterior, pending, shown):
         return shown
     if sample.pareto_k - _SURELY * sample.pareto_k_error > _NO_MEAN:
         return shown if shown.doubt else shown.doubted(_UNCHECKED)
@@ -202,27 +210,49 @@ def drawn_if_better(posterior: Any, pending: Any, response: Any, shown: Widths) 
         return shown if shown.doubt else shown.doubted(_FEW_DRAWS)
     # of the prior of an empty component poor weights tell too little
     keeps_left = not sample.is_usable and _has_empty_component(posterior, problem, row_map)
-    found = Drawn.of(sample, {name: posterior[name] for name in posterior}, shown, keeps_left=keeps_left)
-    is_good = sample.is_usable and not (
-        has_labels and sample.effective_draws < _EFFECTIVE_SHARE * len(sample.weights)
-    )
-    return found if is_good else found.doubted(_POOR_WEIGHTS)
+    has_labels = any(own.labels for own in problem.factors)
+    is_poor = has_labels and sample.effective_draws < _EFFECTIVE_SHARE * len(sample.weights)
+    doubt = _POOR_WEIGHTS if is_poor or not sample.is_usable else ""
+    factors = {name: posterior[name] for name in posterior}
+    return Drawn.of(sample, factors, shown, keeps_left=keeps_left, is_kept=is_kept, doubt=doubt)
 
 
-def _disagreeing(posterior: Any, pending: Any, response: Any, shown: Widths) -> Any:
-    """Return draws that may be shown, if fewer ones disagree with intervals; None otherwise, or if they are dear."""
+def _is_shown(sample: Any, posterior: Any, pending: Any, shown: Widths) -> bool:
+    """Return whether draws take the place of figures, if their weights are good enough: these are off, or in doubt."""
+    problem, _ = posterior._bound(pending)
+    has_labels, is_integrated = any(own.labels for own in problem.factors), isinstance(shown, Integrated)
+    in_place = not _may_change_places(posterior, pending)
+    is_off = _is_off(sample, posterior, shown, has_labels=has_labels, in_place=in_place)
+    if not is_off and not (shown.doubt and sample.is_usable):
+        return False
+    return has_labels or (sample.is_usable and sample.effective_draws >= is_integrated * _EFFECTIVE)
+
+
+def may_be_drawn(posterior: Any, pending: Any) -> bool:
+    """Return whether weighted draws may predict: few rows hide something, and enough draws cost little."""
     problem, row_map = posterior._bound(pending)
+    if not problem.factors or row_map.source.n_rows > _MOST_PREDICTED:
+        return False
+    return _most_of(posterior, pending, problem, row_map)(_MOST_CHECKED) > 0
+
+
+def _most_of(posterior: Any, pending: Any, problem: Problem, row_map: RowMap) -> Callable[[int], int]:
+    """Return a function of a number of draws that returns how many of them cost little; 0 where those are too few."""
     n_rows, density = row_map.source.n_rows, None
     if n_rows <= MOST_ROWS:
         counted = posterior._counted(pending.data, pending.sample_weight)
         density = by_densities(
             posterior, pending.data, pending.sample_weight, problem, counted, is_asked=False
         )
+    if density is not None:
+        return density.n_draws_of_little_cost
+    return lambda n_draws: n_draws_of_little_cost(problem, n_rows, n_draws)
 
-    def most_of(n_draws: int) -> int:
-        if density is not None:
-            return density.n_draws_of_little_cost(n_draws)
-        return n_draws_of_little_cost(problem, n_rows, n_draws)
+
+def _drawn(posterior: Any, pending: Any, response: Any, shown: Widths) -> Any:
+    """Return draws, and more of them if these disagree with intervals; None if they are dear."""
+    problem, row_map = posterior._bound(pending)
+    most_of = _most_of(posterior, pending, problem, row_map)
 
     def drawn(n_draws: int) -> Any:
         return posterior._importance_sample(
@@ -237,7 +267,7 @@ def _disagreeing(posterior: Any, pending: Any, response: Any, shown: Widths) -> 
     in_place = not _may_change_places(posterior, pending)
     is_off = _is_off(sample, posterior, shown, has_labels=has_labels, in_place=in_place, is_sure=False)
     if not is_off and not shown.doubt:
-        return None
+        return sample
     return drawn(most) if most > n else sample
 
 

@@ -13,7 +13,7 @@ from ..._typing import Array
 from ...families import Dirichlet, StickBreaking
 from ...families.base.marginals import Ends, Marginals, with_places
 from ..uncertainty.known import Corrected, Widths
-from ..weighted import Weighted
+from ..weighted import Weighted, check_weights
 from .at_once import Integral, means_of
 from .shapes import LOGITS, at_ends
 
@@ -182,14 +182,14 @@ class Integrated(_WithQuantiles):
         }
         for name, array in values.items():
             (part,) = factors[name].entry_marginals((0.05, 0.95))
-            _check_weights(resolved[name])
+            check_weights(resolved[name])
             shape = (len(resolved[name]), *np.shape(part.mean))
             if name not in own.sds or np.shape(array) != shape or not np.isfinite(array).all():
                 raise ValueError(f"values of {name!r:.40} that are none")
         shapes = _checked_shapes(document.get("shapes", {}), own.sds, set(own.sds) - set(values))
         parts = own.sds, own.kept, own.shifts, own.limited, own.unseen
         told = shapes, dict(values), resolved, document.get("is_beside") is True
-        return cls(*parts, *told, doubt=own.doubt)
+        return cls(*parts, *told, doubt=own.doubt, draws=own.draws)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,6 +208,11 @@ class Drawn(_WithQuantiles):
     kind: ClassVar[str] = "importance_sampling"
 
     @property
+    def lacks_draws(self) -> bool:
+        """Whether the draws are in doubt and do not predict."""
+        return self.draws is None and bool(self.doubt)
+
+    @property
     def remark(self) -> str:
         doubt = f" {self.doubt}" if self.doubt else ""
         return (
@@ -220,7 +225,16 @@ class Drawn(_WithQuantiles):
         return {**super().as_plain(), "draws": draws}
 
     @classmethod
-    def of(cls, sample: Any, factors: Mapping[str, Any], shown: Widths, *, keeps_left: bool) -> Drawn:
+    def of(
+        cls,
+        sample: Any,
+        factors: Mapping[str, Any],
+        shown: Widths,
+        *,
+        keeps_left: bool,
+        is_kept: bool,
+        doubt: str = "",
+    ) -> Drawn:
         """Return the figures of an importance sample, beside those that are shown without it.
 
         Parameters
@@ -232,7 +246,11 @@ class Drawn(_WithQuantiles):
         shown
             The figures without draws.
         keeps_left
-            Whether numbers that rows leave as they are in the factor keep these figures.
+            Whether numbers that rows leave as they are in the factor keep these figures. Then draws do not predict.
+        is_kept
+            Whether the draws are kept, and predict.
+        doubt
+            A sentence on why the draws may be wrong.
         """
         sds, shapes, weights = dict(shown.sds), {}, sample.weights
         shifts = {name: np.zeros_like(sd) for name, sd in sds.items()}
@@ -260,7 +278,8 @@ class Drawn(_WithQuantiles):
             shifts[name][left] = (mean - before)[left]
             sds[name][left], shapes[name][left] = shown.sds[name][left], shape[left]
         told = len(weights), float(sample.effective_draws), float(sample.pareto_k)
-        return cls(sds, shown.kept, shifts, (), (), shapes, *told)
+        draws = sample.kept(doubt) if is_kept and not keeps_left else None
+        return cls(sds, shown.kept, shifts, (), (), shapes, *told, doubt=doubt, draws=draws)
 
     @classmethod
     def of_plain(cls, document: Mapping[str, Any], factors: Mapping[str, Any]) -> Drawn:
@@ -276,7 +295,8 @@ class Drawn(_WithQuantiles):
         number, *others = (draws[name] for name in ("number", "effective", "pareto_k"))
         if type(number) is not int or not all(isinstance(value, float) for value in others):
             raise ValueError("draws that are not told by numbers")
-        return cls(own.sds, own.kept, own.shifts, (), (), shapes, number, *others, doubt=own.doubt)
+        told = own.sds, own.kept, own.shifts, (), (), shapes, number, *others
+        return cls(*told, doubt=own.doubt, draws=own.draws)
 
 
 def _checked_shapes(shapes: Any, sds: Mapping[str, Array], names: Set[str]) -> dict[str, Array]:
@@ -330,10 +350,3 @@ def _share_of_one(own: Weighted) -> Array:
 def _listed(names: Collection[str]) -> str:
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last
-
-
-def _check_weights(weights: Any) -> None:
-    """Refuse what is not a series of weights that sum to one."""
-    is_series = isinstance(weights, np.ndarray) and weights.dtype == np.float64 and weights.ndim == 1
-    if not is_series or not (weights >= 0).all() or not np.isclose(weights.sum(), 1.0):
-        raise ValueError("weights of values that are none")

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..._typing import Array
 from ...families.base.marginals import Ends, Marginals, with_places
+from ..weighted import WeightedDraws
 
 MEAN_FIELD = "Intervals are those of mean field, and may be too narrow"
 LINEAR_RESPONSE = "Standard deviations and intervals are those of linear response."
@@ -48,12 +49,18 @@ class Source(ABC):
         """Return what shows, in the place of what would be shown by default, what a function tells."""
         return self
 
+    def may_have_draws(self, posterior: Any) -> bool:
+        """Whether there may be draws that predict; see :attr:`Uncertainty.draws`."""
+        return False
+
 
 class Uncertainty(Source):
     """Standard deviations and intervals that are known."""
 
     kind: ClassVar[str]
     """Its name."""
+    draws: WeightedDraws | None = None
+    """Draws of the globals that predict new rows, in the place of the factors; None where there are none."""
 
     @abstractmethod
     def marginals(self, name: str, factor: Any, ends: Ends) -> Sequence[Marginals]:
@@ -79,6 +86,14 @@ class Uncertainty(Source):
 
     def settled(self, posterior: Any) -> Uncertainty:
         return self
+
+    @property
+    def lacks_draws(self) -> bool:
+        """Whether figures of draws are shown which do not predict."""
+        return False
+
+    def may_have_draws(self, posterior: Any) -> bool:
+        return self.draws is not None or self.lacks_draws
 
     def weighted(self, name: str) -> Any:
         """Return weighted values of a variable, see :class:`caviar.posterior.weighted.Weighted`.
@@ -144,11 +159,14 @@ class Widths(Uncertainty):
         Names of variables that are not listed because a large factor which they share has their covariances.
     doubt
         A sentence on why they may be wrong; empty if nothing says so.
+    draws
+        Draws of all globals that predict new rows: those that intervals were compared with, or come from.
     """
 
     sds: Mapping[str, Array]
     kept: tuple[str, ...] = ()
     doubt: str = field(default="", kw_only=True)
+    draws: WeightedDraws | None = field(default=None, kw_only=True, repr=False)
     kind: ClassVar[str] = "linear_response"
     sentence: ClassVar[str] = LINEAR_RESPONSE
 
@@ -180,7 +198,8 @@ class Widths(Uncertainty):
 
     def as_plain(self) -> dict[str, Any]:
         kept = {"kept": list(self.kept)} if self.kept else {}
-        return {"sds": dict(self.sds), **kept, **({"doubt": self.doubt} if self.doubt else {})}
+        drawn = {} if self.draws is None else {"sample": self.draws.as_plain()}
+        return {"sds": dict(self.sds), **kept, **({"doubt": self.doubt} if self.doubt else {}), **drawn}
 
     @classmethod
     def of_plain(cls, document: Mapping[str, Any], factors: Mapping[str, Any]) -> Widths:
@@ -199,7 +218,8 @@ class Widths(Uncertainty):
             raise ValueError("variables of a shared factor that it does not have")
         if not isinstance(doubt, str):
             raise ValueError("a doubt that is no sentence")
-        return cls(dict(sds), tuple(kept), doubt=doubt)
+        draws = WeightedDraws.of_plain(document["sample"], factors) if "sample" in document else None
+        return cls(dict(sds), tuple(kept), doubt=doubt, draws=draws)
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,7 +324,7 @@ class Corrected(Widths):
             if not isinstance(own, list) or not all(name in shifts for name in own):
                 raise ValueError("limited corrections of variables without any")
         parts = widths.sds, widths.kept, dict(shifts), tuple(limited), tuple(unseen)
-        return cls(*parts, doubt=widths.doubt)
+        return cls(*parts, doubt=widths.doubt, draws=widths.draws)
 
 
 def _check_numbers(what: str, found: Any, factors: Mapping[str, Any]) -> None:

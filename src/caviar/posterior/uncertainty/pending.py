@@ -145,6 +145,9 @@ class Judged(Source):
     def told_by(self, tell: Tell) -> Source:
         return Judged(lambda n_iterations: self.within(n_iterations).told_by(tell))
 
+    def may_have_draws(self, posterior: Any) -> bool:
+        return self.within(posterior._n_iter_in_all).may_have_draws(posterior)
+
 
 @dataclass(frozen=True, eq=False)
 class PendingToSecondOrder(Pending):
@@ -167,6 +170,11 @@ class PendingToSecondOrder(Pending):
         with suppress(ModelError, np.linalg.LinAlgError):
             return posterior._drawn_if_better(self, response, found)
         return found
+
+    def may_have_draws(self, posterior: Any) -> bool:
+        with suppress(CaviarError, np.linalg.LinAlgError, OSError):
+            return posterior._may_be_drawn(self)
+        return False
 
     def _best(self, posterior: Any, response: Any, left_out: Collection[str]) -> Widths:
         widths = super()._told(posterior, response, left_out)

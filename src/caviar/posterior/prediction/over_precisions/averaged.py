@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -41,13 +41,11 @@ from ....language import Constant, Data, Gamma, Node, Normal, Variable
 from ....numerics.blas import one_blas_thread
 from ....numerics.cached import cached_property
 from ...simulation import conditional
+from ..over import Over, Told
 from ..prediction import Prediction
 
 _OF_ONE = 0.1
 """Share of the variance of the noise that a single value makes up at most, unless it is infinite."""
-
-Told: TypeAlias = "Callable[..., Mapping[str, Prediction]]"
-"""Returns predictions of variables by name."""
 
 
 class GivenPrecisions(NamedTuple):
@@ -69,7 +67,7 @@ class GivenPrecisions(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class OverPrecisions:
+class OverPrecisions(Over):
     """What is known given each of a few values of the precisions.
 
     Attributes
@@ -83,16 +81,7 @@ class OverPrecisions:
     given: Sequence[GivenPrecisions]
     is_finite: bool
 
-    def mixed(self, told: Told, data: Mapping[str, Any]) -> Told:
-        """Return a function of variables that returns the mixtures of their predictions given each value.
-
-        Parameters
-        ----------
-        told
-            Returns predictions of variables by name, given data and factors.
-        data
-            Of new rows. Where these have one of the precisions themselves, nothing is mixed.
-        """
+    def mixed(self, told: Told, data: Any) -> Told:
         if self.given[0].known.keys() & data.keys():
             return told
 

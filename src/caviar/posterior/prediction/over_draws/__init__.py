@@ -1,0 +1,1 @@
+"""Predictions by weighted draws of the globals."""
