@@ -98,7 +98,7 @@ def test_regressions_pass_the_kit_with_weights_missing_labels_schedules_and_file
 @pytest.mark.parametrize("link", LINK)
 def test_predicted_probabilities_are_those_of_draws(link: str) -> None:
     model, data = _regression(link)
-    posterior = model.fit(data)
+    posterior = model.fit(data, uncertainty="mean_field")
     told = posterior.predict({"X": X[:3]})["y"].mean
     draws = np.einsum("ni,ski->snk", X[:3], posterior["w"].sample(40_000, 0))
     np.testing.assert_allclose(told, np.exp(_log_probabilities(link, draws)).mean(axis=0), atol=3e-3)

@@ -73,8 +73,15 @@ def test_the_bound_of_known_topics_is_that_by_hand_and_below_quadrature():
         assert posterior.elbo_at({"eta": moved}, data) < posterior.elbo
 
 
+def test_words_of_documents_are_predicted_by_weighted_draws():
+    """As by quadrature; factors have no closed prediction."""
+    told = known_topics().fit({"word": WORDS, "of": OF}, tol=1e-12).predict({"of": np.arange(3)})["word"]
+    truth = np.array([exact(WORDS[d == OF])[1] for d in range(3)])
+    np.testing.assert_allclose(told.mean, truth @ TOPICS, atol=0.02)
+
+
 def test_words_of_documents_are_drawn():
-    posterior = known_topics().fit({"word": WORDS, "of": OF}, tol=1e-12)
+    posterior = known_topics().fit({"word": WORDS, "of": OF}, tol=1e-12, uncertainty="mean_field")
     with pytest.raises(cv.ModelError, match="the predictors of all categories share 'eta'"):
         posterior.predict({"of": np.arange(3)})
     eta, rng = posterior["eta"], np.random.default_rng(0)

@@ -180,7 +180,9 @@ def test_rows_with_an_indicator_of_their_own_are_predicted():
     y = rng.normal(4.0 * (rng.random(60) < 0.3) + x, 1)
     g, a = cv.Bernoulli("g", cv.Beta("p", 1, 1), plates=OBS), cv.Normal("a", 0, 0.1)
     mean = g * a + cv.Normal("b", 0, 1) * cv.Data("x", plates=OBS)
-    posterior = cv.Model(cv.Normal("y", mean, 1.0, plates=OBS)).fit({"y": y, "x": x}, factors="apart")
+    posterior = cv.Model(cv.Normal("y", mean, 1.0, plates=OBS)).fit(
+        {"y": y, "x": x}, factors="apart", uncertainty="mean_field"
+    )
     told = posterior.predict({"x": x[:3]})["y"]
     p, q, b = float(posterior["p"].mean), posterior["a"], posterior["b"]
     np.testing.assert_allclose(told.mean, p * q.mean + b.mean * x[:3], rtol=1e-12)

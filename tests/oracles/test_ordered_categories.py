@@ -181,7 +181,7 @@ def test_schedules_restarts_and_starts_end_at_the_same_place():
 
 
 def test_predictions_draws_and_files(tmp_path):
-    posterior = regression(cv.Thresholds("cut", 3)).fit(DATA)
+    posterior = regression(cv.Thresholds("cut", 3)).fit(DATA, uncertainty="mean_field")
     predicted = posterior.predict({"X": X[:5]})["y"].mean
     mean, cuts = X[:5] @ posterior["w"].mean, posterior["cut"].mean
     spread = np.sqrt(1 + np.einsum("ni,ij,nj->n", X[:5], posterior["w"].covariance, X[:5]))

@@ -246,7 +246,7 @@ def by_densities(
     if sets is None or len(hidden) > max(1, len(labels)):
         return None
     values = posterior._evaluator.named(data).values
-    if not isinstance(values, Mapping):
+    if not isinstance(values, Mapping) or any(own.has_parts and own.name in values for own in model.nodes):
         return None
     # a number that is known in some rows has its values in its factor
     names = [name for name in values if labels or not hidden or name != hidden[0].name]
