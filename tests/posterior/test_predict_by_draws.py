@@ -12,6 +12,7 @@ from scipy.stats import t as student
 import caviar as cv
 from caviar.engine.binding.clamped.factor import PointMass
 from caviar.posterior.prediction.over_draws.merging import merged
+from caviar.posterior.prediction.over_draws.mixed import _over
 from caviar.posterior.prediction.prediction import Prediction
 from caviar.posterior.shared_factors import SharedFactors
 from caviar.posterior.simulation import one_by_one
@@ -282,3 +283,13 @@ def test_curves_are_those_of_the_draws():
     # that of the factors is 0.39
     assert upper == pytest.approx(0.57, abs=0.03)
     assert vertices[vertices[:, 0] == lowest, 1].max() == pytest.approx(upper, abs=0.1)
+
+
+def test_parts_that_rows_have_in_common_are_mixed():
+    """The parts of vectors that a label chooses are the same in all rows, and only their weights are not."""
+    means = np.arange(30.0).reshape(2, 5, 1, 3)
+    whole = Prediction.of_parts(np.full((2, 5, 4, 1), 0.5), means, np.ones((2, 5, 1, 3)))
+    told = replace(whole, parts=tuple((np.full((5, 4, 1), 0.5), own, np.ones((5, 1, 3))) for own in means))
+    found, same = (_over(own, 0, np.full(5, 0.2)) for own in (told, whole))
+    np.testing.assert_allclose(found.mean, np.broadcast_to(means.mean(axis=(0, 1)), (4, 3)))
+    np.testing.assert_array_equal(found.interval(0.9), same.interval(0.9))

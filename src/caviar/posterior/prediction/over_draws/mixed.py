@@ -150,7 +150,8 @@ def _over(told: Prediction, axis: int, weights: Array) -> Prediction:
     """Return the mixture of predictions with these weights, which have an axis of the draws."""
 
     def first(array: Array) -> Array:
-        return np.moveaxis(array, axis, 0)
+        # parts that rows have in common are there once
+        return np.moveaxis(np.broadcast_to(array, told.mean.shape), axis, 0)
 
     means, sds = first(told.mean), first(told.standard_deviation)
     each = weights.reshape(-1, *(1,) * (means.ndim - 1))
