@@ -138,7 +138,7 @@ def test_weights_missing_counts_schedules_threads_and_files(kind: str, tmp_path:
 @pytest.mark.parametrize("kind", MODELS)
 def test_predictions_are_the_moments_under_q(kind: str) -> None:
     model, data = MODELS[kind]
-    posterior = model.fit(data)
+    posterior = model.fit(data, uncertainty="mean_field")
     new: dict[str, Array] = {"X": X[1:3]}
     if kind == "binomial":
         new["n"] = np.array([10, 200])

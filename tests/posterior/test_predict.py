@@ -207,9 +207,8 @@ N_DRAWS = amount(800, 2000)
 @pytest.mark.parametrize("build", [*CASES, answer(cv.probit), answer(cv.logistic)])
 def test_mean_and_deviation_are_those_of_draws(build):
     leaf, data, new = build()
-    posterior = cv.Model(leaf).fit(
-        data, seed=0, init={"z": LABELS} if "mixture" in build.__name__ else "auto"
-    )
+    init = {"z": LABELS} if "mixture" in build.__name__ else "auto"
+    posterior = cv.Model(leaf).fit(data, seed=0, init=init, uncertainty="mean_field")
     found = posterior.predict(new)["y"]
     draws = posterior.predictive({} if new else {"obs": 1}, data=new, n_draws=N_DRAWS, seed=5)["y"]
     if build in (columns, mixture_over_columns):
