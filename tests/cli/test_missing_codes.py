@@ -1,4 +1,4 @@
-"""``caviar fit`` tells of numbers that seem to stand for missing values, and how to make them missing."""
+"""``caviar fit`` warns of numbers that probably mean missing values, and says which query makes them missing."""
 
 import numpy as np
 

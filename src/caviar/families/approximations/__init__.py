@@ -1,1 +1,1 @@
-"""Points and moments at which bounds and expansions stand, and distributions that stand for others."""
+"""Points at which bounds and expansions of densities are taken, and approximations of distributions by simpler ones."""
