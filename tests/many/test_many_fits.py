@@ -17,7 +17,7 @@ from caviar.engine.groups import fit
 from caviar.engine.groups.ascent import GroupedEnds, ascend, moved_to
 from caviar.engine.groups.problem import GroupedProblem, Groups
 from caviar.engine.groups.rows import GroupedRows
-from caviar.engine.groups.starts import begun, clustered, points_of
+from caviar.engine.groups.starts import begun, clustered, points_of, sums_of
 from caviar.fitting.model import assembled
 from caviar.models.maximum_likelihood_mixture import POINT
 
@@ -61,7 +61,7 @@ def test_a_group_in_a_batch_ends_where_a_fit_of_it_ends(case: str) -> None:
     groups = Groups({ColumnKey("x"): stacked}, counts, {}, {})
     problem = GroupedProblem(one, again, groups)
     ends = GroupedEnds.none(len(tables))
-    assert ascend(begun(problem, labels), ends, 300, 1e-9) is None
+    assert ascend(begun(problem, sums_of(problem, labels)), ends, 300, 1e-9) is None
     factors = problem.factors(ends.vector, np.arange(len(tables)))
     for number, own in enumerate(tables):
         init = {"z": labels[number, : len(own)]}
@@ -100,7 +100,7 @@ def test_groups_end_before_a_step_that_is_foreseen_to_gain_nothing(
     for foresees in (False, True):
         seen.clear()
         ends = GroupedEnds.none(200)
-        assert ascend(begun(problem, labels), ends, 300, tol, foresees=foresees) is None
+        assert ascend(begun(problem, sums_of(problem, labels)), ends, 300, tol, foresees=foresees) is None
         assert ends.has_settled.all()
         found.append(ends)
         looks.append(sum(seen))
@@ -122,7 +122,7 @@ def test_groups_without_factors_at_a_move_stay_at_their_updates(monkeypatch: pyt
     one, stacked = assembled(model, {"x": tables[0]}, point), np.stack(tables)
     problem = GroupedProblem(one, again, Groups({ColumnKey("x"): stacked}, np.full(6, 60), {}, {}))
     labels = (stacked[..., 0] > stacked[..., 0].mean(axis=1, keepdims=True)).astype(int)
-    state = ascend(begun(problem, labels), GroupedEnds.none(6), 2, 0.0)
+    state = ascend(begun(problem, sums_of(problem, labels)), GroupedEnds.none(6), 2, 0.0)
     assert state is not None
     vector, tried, going = 1.01 * state.vector, np.arange(6) < 4, [0, 1, 3]
     expected, _ = moved_to(state, vector, np.isin(np.arange(6), going))
@@ -245,17 +245,17 @@ def test_each_group_begins_at_the_better_clusters() -> None:
     groups = Groups({ColumnKey("x"): rows}, counts, {}, {})
     problem = GroupedProblem(one, again, groups)
     points, turns = points_of(problem)
-    labels = [clustered(points, turn, counts, 2, np.random.default_rng(1)) for turn in turns]
-    each = np.array([begun(problem, own).elbo for own in labels])
+    sums = [sums_of(problem, clustered(points, turn, counts, 2, np.random.default_rng(1))) for turn in turns]
+    each = np.array([begun(problem, own).elbo for own in sums])
     gain = each[0] - each[1]
     assert (gain > 5).sum() >= 2
     assert (gain < -5).sum() >= 2
-    better = begun(problem, *labels).elbo
-    # the labels are compared before a look at the rows, which may reverse a close call
+    better = begun(problem, *sums).elbo
+    # these are compared before a look at the rows, which may reverse a close call
     assert np.isclose(better, each, rtol=1e-10).any(axis=0).all()
     is_clear = np.abs(gain) > 5
     np.testing.assert_allclose(better[is_clear], each.max(axis=0)[is_clear], rtol=1e-10)
-    np.testing.assert_array_equal(begun(problem, *labels[::-1]).elbo, better)
+    np.testing.assert_array_equal(begun(problem, *sums[::-1]).elbo, better)
 
 
 def test_known_variances_of_columns_are_fitted_in_a_batch():
@@ -335,12 +335,28 @@ def test_a_group_with_another_number_of_rows_than_stated_is_refused():
         cv.fit_many(model, groups)
 
 
-def test_groups_that_begin_too_low_are_fitted_one_by_one():
-    """Data far from the mean of their prior: from clusters alone a group ends 2.5 nats a row below a fit of its own."""
+@pytest.mark.parametrize("is_merged", [True, False])
+def test_groups_that_begin_too_low_are_fitted_one_by_one(is_merged, monkeypatch):
+    """Data far from the mean of their prior: both clusters in one component are 2.5 nats a row above two of them."""
     rng = np.random.default_rng(0)
     tables = [rng.normal(size=(60, 2)) + 3 * rng.integers(2, size=(60, 1)) + 200 for _ in range(4)]
     model = cv.models.gaussian_mixture(2, 2)
+    if not is_merged:
+        monkeypatch.setattr(fit, "merged", lambda problem, sums: (sums, np.zeros(problem.size, dtype=bool)))
     fits = cv.fit_many(model, [{"x": own} for own in tables], seed=0)
     singly = [model.fit({"x": own}, seed=0).elbo for own in tables]
-    assert not fits.is_batched.any()
+    assert fits.is_batched.all() == is_merged
     np.testing.assert_allclose(fits.elbo, singly, rtol=1e-3)
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2])
+def test_clusters_of_too_many_are_one_component_in_a_batch(n_clusters):
+    """Three components of fewer clusters: no group ends lower than a fit that begins at the true labels."""
+    rng = np.random.default_rng(n_clusters)
+    truth = np.arange(60) % n_clusters
+    tables = [rng.normal(size=(60, 2)) + 5 * truth[:, None] + 20 * rng.normal(size=(1, 2)) for _ in range(12)]
+    model = cv.models.normal_wishart_mixture(2, 3)
+    fits = cv.fit_many(model, [{"x": own} for own in tables], seed=0)
+    assert fits.is_batched.all()
+    for own, elbo in zip(tables, fits.elbo, strict=True):
+        assert elbo > model.fit({"x": own}, init={"z": truth}).elbo - 0.01

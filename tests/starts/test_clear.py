@@ -31,7 +31,7 @@ def test_clusters_far_from_each_other_are_plain_in_any_units_and_order():
     assert _are_plain(x[order], 2 - truth[order], 3)
 
 
-@pytest.mark.parametrize("case", ["merged", "cut", "near", "crossed", "few", "empty"])
+@pytest.mark.parametrize("case", ["merged", "cut", "near", "crossed", "few", "empty", "passed"])
 def test_clusters_are_not_plain_where_another_guess_may_be_better(case):
     rng = np.random.default_rng(0)
     x, truth = _clusters(rng)
@@ -52,6 +52,10 @@ def test_clusters_are_not_plain_where_another_guess_may_be_better(case):
     elif case == "few":
         x, truth = np.concatenate([x, [[50.0, 50.0]]]), np.append(truth, 3)
         size = 4
+    elif case == "passed":
+        # three clusters in two: the middle one may go with the left one or with the right one
+        x, _ = _clusters(rng, centres=np.array([[0.0, 0.0], [6.0, 0.0], [14.0, 0.0]]))
+        truth, size = (x[:, 0] > 10).astype(int), 2
     else:
         size = 4
     assert not _are_plain(x, truth.astype(int), size)
@@ -85,6 +89,18 @@ def test_of_clear_clusters_one_start_is_made_and_ends_at_the_best(monkeypatch, m
     assert (len(made) == 1) == (not fewer)
     best = cv.BayesianGaussianMixture(3 + fewer, covariance_type=model, n_init=10, random_state=1).fit(x)
     assert found.elbo_ > best.elbo_ - 1e-3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_three_clusters_in_two_components_end_at_the_best_of_all_pairs(seed):
+    """Whichever two of them the seeds put together: the best of the fits that begin at each pair in one."""
+    rng = np.random.default_rng(7)
+    x, truth = _clusters(rng, 16, centres=np.array([[0.0, 0.0], [7.0, 2.0], [11.0, -3.0]]))
+    found = cv.BayesianGaussianMixture(2, random_state=seed).fit(x)
+    model = found.posterior_.model
+    pairs = [model.fit({"x": x}, init={"z": (truth == alone).astype(int)}).elbo for alone in range(3)]
+    assert np.ptp(pairs) > 3
+    assert found.elbo_ > max(pairs) - 1e-3
 
 
 def test_the_likelihood_of_clear_clusters_is_the_best_known():

@@ -303,6 +303,8 @@ class GroupedEnds:
         (G,) each; the status is None where a group has not ended, and FELL where it is left to a fit of its own.
     entropy
         Of its labels, nats a row, (G,).
+    sums
+        Of the last pass over its rows: R T', (G, K, F); without an entry where nothing is hidden in the rows.
     others
         Of a group whose best end is that of another start: that start's ends, and its place there.
     traces
@@ -315,6 +317,7 @@ class GroupedEnds:
     status: AnyArray
     traces: list[tuple[AnyArray, Array]]
     entropy: Array
+    sums: Array
     others: dict[int, tuple[GroupedEnds, int]] = field(default_factory=dict)
 
     @classmethod
@@ -327,26 +330,26 @@ class GroupedEnds:
             np.full(n_groups, None, dtype=object),
             [],
             np.zeros(n_groups),
+            np.zeros((n_groups, 0, 0)),
         )
 
     def keep(self, state: GroupedState, groups: AnyArray) -> None:
         """Take the groups of a state that have ended, given by their numbers."""
         places = state.places[groups]
         if state.natural:
-            self._vector_of(state.vector.shape[1])[places] = state.vector[groups]
+            self.vector = _wide(self.vector, state.vector)
+            self.vector[places] = state.vector[groups]
         self.elbo[places] = state.elbo[groups]
         self.n_iter[places], self.status[places] = state.n_iter[groups], state.ended[groups]
         self.entropy[places] = (state.entropy / state.problem.groups.totals)[groups]
+        if state.sums is not None:
+            self.sums = _wide(self.sums, state.sums)
+            self.sums[places] = state.sums[groups]
 
     @property
     def has_settled(self) -> AnyArray:
         """Which groups have ended at an optimum, or after the largest number of steps, (G,)."""
         return np.equal(self.status, Status.CONVERGED) | np.equal(self.status, Status.MAX_ITER)
-
-    def _vector_of(self, n_parameters: int) -> Array:
-        if not self.vector.size:
-            self.vector = np.zeros((len(self.elbo), n_parameters))
-        return self.vector
 
     def cut(self, state: GroupedState, max_iter: int) -> None:
         """Take the groups of a state that have made so many steps, and may take no further one."""
@@ -368,8 +371,8 @@ class GroupedEnds:
         if not places.size:
             return
         theirs = first + places
-        self._vector_of(other.vector.shape[1])
-        for name in ("vector", "elbo", "n_iter", "status", "entropy"):
+        self.vector, self.sums = _wide(self.vector, other.vector), _wide(self.sums, other.sums)
+        for name in ("vector", "elbo", "n_iter", "status", "entropy", "sums"):
             getattr(self, name)[places] = getattr(other, name)[theirs]
         self.others |= {int(place): (other, first + int(place)) for place in places}
 
@@ -384,6 +387,11 @@ class GroupedEnds:
             if own < len(places) and places[own] == place:
                 found.append(elbo[own])
         return np.array(found[: int(self.n_iter[place]) + 1])
+
+
+def _wide(values: Array, like: Array) -> Array:
+    """Return values of groups, which are as many for each as in other values: zeros where there are none yet."""
+    return values if values.size else np.zeros((len(values), *like.shape[1:]))
 
 
 def ascend(

@@ -13,9 +13,10 @@ import numpy as np
 
 from ..._typing import AnyArray, Array, Statistics
 from .ascent import GroupedEnds, GroupedState, ascend
+from .merging import merged
 from .moves import GroupedMemory
 from .problem import GroupedProblem, Share
-from .starts import begun, clustered, in_one, points_of, split_by_distance
+from .starts import begun, clustered, in_one, points_of, split_by_distance, sums_of
 
 _CLEAR = 0.1
 """Entropy of the labels, in nats a row, below which other starts would end where the first one did."""
@@ -85,11 +86,14 @@ class Unclear:
         Their numbers, (g,).
     elbo
         Their objectives, (g,).
+    sums
+        Their sums over rows, (g, K, F), with components merged that promise more together.
     """
 
     share: Share
     groups: AnyArray
     elbo: Array
+    sums: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,26 +151,30 @@ def begin_groups(
         Called now and then with the number of groups that have ended.
     """
     ends, few = GroupedEnds.none(problem.size), 0 if is_alone else int(_FEW * problem.size)
-    state = _onward(begun(problem, *_labels(problem, rng)), ends, max_iter, tol, few=few, hear=hear)
+    state = _onward(begun(problem, *_clusters(problem, rng)), ends, max_iter, tol, few=few, hear=hear)
     left = None if state is None else Left.of(state, ends)
     ended, unclear = Ended.of(problem, groups, ends), []
-    own = _unclear(problem, ends)
+    own, fewer = _unclear(problem, ends)
     if own.size > few:
         several = problem.taken(own) if own.size < problem.size else problem
-        ended += _raced(several, groups[own], ends.elbo[own], rng, max_iter, tol, n_restarts)
+        ended += _raced(several, groups[own], ends.elbo[own], fewer, rng, max_iter, tol, n_restarts)
     elif own.size:
-        unclear = [Unclear(problem.share(own), groups[own], ends.elbo[own])]
+        unclear = [Unclear(problem.share(own), groups[own], ends.elbo[own], fewer)]
     return Part(groups, ended, unclear, left)
 
 
-def _labels(problem: GroupedProblem, rng: np.random.Generator) -> list[AnyArray]:
-    """Return labels of first starts, (G, N) each: by k-means of the columns, and of whitened rows."""
+def _clusters(problem: GroupedProblem, rng: np.random.Generator) -> list[Array | None]:
+    """Return sums of first starts, (G, K, F) each: by k-means of the columns, and of whitened rows."""
     if not problem.has_labels:
-        return []
+        return [None]
     points, turns = points_of(problem)
     counts, n_categories = problem.groups.counts, problem.n_categories
     n_seeds = 1 if n_categories < _SEVERAL else 2
-    return [clustered(points, turn, counts, n_categories, rng) for turn in turns for _ in range(n_seeds)]
+    return [
+        sums_of(problem, clustered(points, turn, counts, n_categories, rng))
+        for turn in turns
+        for _ in range(n_seeds)
+    ]
 
 
 def end_groups(
@@ -190,27 +198,38 @@ def end_groups(
         problem = state.problem
         _onward(state, ends, max_iter, tol)
         ended += Ended.of(problem, groups, ends)
-        own = _unclear(problem, ends)
-        unclear += [Unclear(problem.share(own), groups[own], ends.elbo[own])] if own.size else []
+        own, fewer = _unclear(problem, ends)
+        unclear += [Unclear(problem.share(own), groups[own], ends.elbo[own], fewer)] if own.size else []
     if unclear:
         problem = GroupedProblem.joined([own.share for own in unclear])
-        groups, elbo = (
-            np.concatenate(own) for own in zip(*[(own.groups, own.elbo) for own in unclear], strict=True)
+        groups, elbo, sums = (
+            np.concatenate(own)
+            for own in zip(*[(own.groups, own.elbo, own.sums) for own in unclear], strict=True)
         )
-        ended += _raced(problem, groups, elbo, rng, max_iter, tol, n_restarts)
+        ended += _raced(problem, groups, elbo, sums, rng, max_iter, tol, n_restarts)
     return ended
 
 
-def _unclear(problem: GroupedProblem, ends: GroupedEnds) -> AnyArray:
-    """Return the places of the groups of which other starts may end higher."""
-    is_unclear = ~(ends.entropy < _CLEAR) & ends.has_settled
-    return is_unclear.nonzero()[0] if problem.has_labels else np.empty(0, dtype=np.intp)
+def _unclear(problem: GroupedProblem, ends: GroupedEnds) -> tuple[AnyArray, Array]:
+    """Return the places of the groups of which other starts may end higher, (g,), and sums to begin at, (g, K, F).
+
+    Their labels are unclear, or some of their components promise more together.
+    """
+    settled = ends.has_settled.nonzero()[0]
+    if not (problem.has_labels and settled.size):
+        return np.empty(0, dtype=np.intp), np.empty((0, 0, 0))
+    # groups without an end stand for one that has
+    stand_ins = np.where(ends.has_settled, np.arange(problem.size), settled[0])
+    sums, is_merged = merged(problem, ends.sums[stand_ins])
+    own = ((is_merged | ~(ends.entropy < _CLEAR)) & ends.has_settled).nonzero()[0]
+    return own, sums[own]
 
 
 def _raced(
     problem: GroupedProblem,
     groups: AnyArray,
     elbo: Array,
+    sums: Array,
     rng: np.random.Generator,
     max_iter: int,
     tol: float,
@@ -221,7 +240,8 @@ def _raced(
     best = GroupedEnds.none(problem.size)
     best.elbo = elbo.copy()
     for _ in range(n_restarts):
-        _race(problem, list(_others(problem, points, turns, rng)), best, max_iter, tol)
+        others = [sums_of(problem, labels) for labels in _others(problem, points, turns, rng)]
+        _race(problem, [sums, *others], best, max_iter, tol)
     return Ended.of(problem, groups, best)
 
 
@@ -263,18 +283,26 @@ def _onward(
 def _others(
     problem: GroupedProblem, points: Array, turns: list[Array], rng: np.random.Generator
 ) -> Iterator[AnyArray]:
-    """Yield labels of other starts: by column, of other seeds, of a narrow cluster in a wide one, of one, drawn."""
+    """Yield labels of other starts: of other seeds, of fewer clusters, of a narrow one in a wide one, of one, drawn."""
     counts, n_categories = problem.groups.counts, problem.n_categories
     for turn in turns:
         yield clustered(points, turn, counts, n_categories, rng)
+    for fewer in _fewer(n_categories):
+        yield clustered(points, turns[-1], counts, fewer, rng)
     yield split_by_distance(turns[1] @ points, counts, n_categories)
     yield in_one(counts, points.shape[-1])
     yield rng.integers(n_categories, size=(len(counts), points.shape[-1]))
 
 
+def _fewer(n_categories: int) -> list[int]:
+    """Return numbers of clusters between two and that of the categories: one less, and halves of halves."""
+    halves = {n_categories >> halvings for halvings in range(1, n_categories.bit_length())}
+    return [number for number in sorted({n_categories - 1, *halves}, reverse=True) if number > 1]
+
+
 def _race(
     problem: GroupedProblem,
-    starts: list[AnyArray],
+    starts: list[Array],
     best: GroupedEnds,
     max_iter: int,
     tol: float,
@@ -284,10 +312,10 @@ def _race(
     known, runs = best.elbo.copy(), []
     for first in range(0, len(starts), share):
         # starts are as independent as groups: an iteration is one for all of them
-        labels = np.concatenate(starts[first : first + share])
-        several = problem.taken(np.arange(len(labels)) % size)
-        ends = GroupedEnds.none(len(labels))
-        left = ascend(begun(several, labels), ends, min(_STRETCH, max_iter), tol, foresees=True)
+        sums = np.concatenate(starts[first : first + share])
+        several = problem.taken(np.arange(len(sums)) % size)
+        ends = GroupedEnds.none(len(sums))
+        left = ascend(begun(several, sums), ends, min(_STRETCH, max_iter), tol, foresees=True)
         elbo = ends.elbo.copy()
         if left is not None:
             elbo[left.places] = np.where(left.goes_on, left.elbo, elbo[left.places])

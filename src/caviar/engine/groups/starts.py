@@ -29,28 +29,27 @@ _SHARE = 0.05
 
 
 @np.errstate(all="ignore")
-def begun(problem: GroupedProblem, *labels: AnyArray) -> GroupedState:
-    """Return the state whose globals follow from labels by their own updates, locations first.
+def begun(problem: GroupedProblem, *several: Array | None) -> GroupedState:
+    """Return the state whose globals follow from sums over the rows by their own updates, locations first.
 
     Parameters
     ----------
-    labels
-        Of the rows of each group, (G, N), of which each group begins at those with the highest objective; none where
+    several
+        Sums R T' of labels, (G, K, F), of which each group begins at those with the highest objective; None where
         nothing is hidden in the rows.
     """
-    if not labels:
-        return looked(_swept(problem, None, prior_start(problem.problem)))
-    at_priors = prior_start(problem.problem)
-    state, *others = [_swept(problem, own, at_priors) for own in labels]
+    state, *others = [swept(problem, sums) for sums in several]
     for other in others:
-        state = _better(state, other)
+        state = better(state, other)
     return looked(state)
 
 
-def _swept(problem: GroupedProblem, labels: AnyArray | None, at_priors: Factors) -> GroupedState:
-    """Return the state whose globals follow from labels, beginning at their priors, and its objective with these."""
-    own, q = problem.problem, dict(at_priors)
-    sums = None if labels is None else _sums_of(problem, labels)
+def swept(problem: GroupedProblem, sums: Array | None) -> GroupedState:
+    """Return the state whose globals follow from sums, beginning at their priors, and its objective with these.
+
+    The entropy of the labels is left out.
+    """
+    own, q = problem.problem, dict(prior_start(problem.problem))
     arrays = {**statistics_of(own, q), **problem.parts(sums)}
     sweep(own, q, arrays, frozenset())
     size, none = problem.size, np.full(problem.size, None, dtype=object)
@@ -104,7 +103,7 @@ def _stacked(several: Sequence[Statistics], shapes: Sequence[tuple[int, ...]]) -
     )
 
 
-def _better(state: GroupedState, other: GroupedState) -> GroupedState:
+def better(state: GroupedState, other: GroupedState) -> GroupedState:
     """Return of two states that follow from labels the one with the higher objective, group by group."""
     is_other = other.elbo > state.elbo
 
@@ -125,7 +124,7 @@ def _better(state: GroupedState, other: GroupedState) -> GroupedState:
     )
 
 
-def _sums_of(problem: GroupedProblem, labels: AnyArray) -> Array:
+def sums_of(problem: GroupedProblem, labels: AnyArray) -> Array:
     """Return the sums R T' of labels, (G, K, F)."""
     found, size = [], max(1, _BLOCK // (labels.shape[1] * problem.n_categories))
     for first in range(0, len(labels), size):

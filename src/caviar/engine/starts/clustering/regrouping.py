@@ -10,7 +10,6 @@ Source: Ueda, Nakano, Ghahramani and Hinton, "SMEM algorithm for mixture models"
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,7 +67,7 @@ def regrouped(
     >>> found[:10], sorted({int(found[10]), int(found[15])})
     (array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1]), [2, 3])
     """
-    moves = _Moves.of(points, weights, labels)
+    moves = _Moves.of(points, weights * (len(weights) / weights.sum()), labels)
     losses, gains, both = moves.changes(gains_of(moves.sums, prior_of(points.shape[1], n_clusters)))
     empty = np.setdiff1d(np.arange(n_clusters), labels)
     several = (-losses, gains if len(empty) else gains[:0], both.ravel())
@@ -92,32 +91,40 @@ def regrouped(
 def are_plain(points: Array, weights: Array, labels: AnyArray, n_clusters: int) -> bool:
     """Whether clusters are so far from each other, and each so much of one piece, that no other guess is needed.
 
-    Any other guess puts two of them together, and may cut a third one. Whatever kind of Gaussian the components are
-    like, with a covariance, with variances or with one variance each, that loses much. Clusters of fewer points than a
-    covariance needs are not plain.
+    Any other guess puts two of them together, and may cut a third one, or gives a piece of one to another. Whatever
+    kind of Gaussian the components are like, with a covariance, with variances or with one variance each, that loses
+    much: two clusters in one more than the numbers of a component are worth, ``p / 2 log n`` nats for ``p`` numbers.
+    Clusters of fewer points than a covariance needs are not plain.
 
     Parameters
     ----------
     points
         Shape (n, d), columns in units of their spread.
     weights
-        Shape (n,); only their proportions matter.
+        How often each point counts, shape (n,).
     labels
         Shape (n,), from 0 to ``n_clusters`` - 1.
     """
     size = points.shape[1]
     if size > _MOST_COLUMNS or np.bincount(labels, minlength=n_clusters).min() < 2 * (size + 1):
         return False
-    # of two clusters there is one pair, and no third one to be cut beside it
-    moves = _Moves.of(points, weights, labels, cuts=n_clusters > 2)
+    # of two clusters none is cut beside a pair
+    moves = _Moves.of(points, weights, labels, far=n_clusters > 2)
     counts = moves.sums[:, 0]
     pairs = counts[moves.one] + counts[moves.other]
-    for gains_of_sets in gains_by(moves.sums, prior_of(size, n_clusters)):
-        losses, _, both = moves.changes(gains_of_sets)
-        worst = (-losses / pairs).max()
-        if len(moves.cut):
-            worst = max(worst, (both / (pairs + counts[moves.cut, None])).max())
-        if worst > -_PLAIN:
+    numbers = 1 + size + size * (size + 1) // 2
+    of_pairs = np.maximum(_PLAIN, 0.5 * numbers * np.log(pairs) / pairs)
+    passed, from_one, to_other = moves.passed()
+    sums, of_passed = np.concatenate([moves.sums, passed]), counts[from_one] + counts[to_other]
+    for gains in gains_by(sums, prior_of(size, n_clusters)):
+        own, left = gains[: len(moves.sums)], gains[len(moves.sums) :].reshape(2, -1).sum(axis=0)
+        losses, _, both = moves.changes(own)
+        worst = (of_pairs - losses / pairs).max()
+        if len(both):
+            worst = max(worst, _PLAIN + (both / (pairs + counts[moves.cut, None])).max())
+        if len(left):
+            worst = max(worst, _PLAIN + ((left - own[from_one] - own[to_other]) / of_passed).max())
+        if worst > 0:
             return False
     return True
 
@@ -132,8 +139,8 @@ class _Moves:
         The clusters that have points, (k,).
     one, other
         The clusters of each pair, (p,).
-    cut
-        The cluster of each cut, (s,).
+    cut, aside
+        The cluster of each cut, and whether it is side by side, (s,).
     leaves
         The points that leave it, (s, n).
     sums
@@ -145,28 +152,40 @@ class _Moves:
     one: AnyArray
     other: AnyArray
     cut: AnyArray
+    aside: AnyArray
     leaves: AnyArray
     sums: Array
 
     @classmethod
-    def of(cls, points: Array, weights: Array, labels: AnyArray, *, cuts: bool = True) -> _Moves:
-        """Return the moves from a partition, with cuts of its clusters or without."""
+    def of(cls, points: Array, weights: Array, labels: AnyArray, *, far: bool = True) -> _Moves:
+        """Return the moves from a partition; clusters are cut side by side, and into far and near points if asked."""
         names = np.flatnonzero(np.bincount(labels))
         members = labels == names[:, None]
-        weights = weights * (len(weights) / weights.sum())
         own = sums_of(points, weights, members)
-        halves = list(_halves(points, weights, members, own)) if cuts else []
-        leaves = np.array([half for _, half in halves], dtype=bool).reshape(-1, len(labels))
-        cut = np.array([place for place, _ in halves], dtype=np.intp)
+        cut, aside, leaves = _halves(points, weights, members, own, far=far)
         parts = sums_of(points, weights, leaves)
         place = np.arange(len(names))
         one, other = np.nonzero(place[:, None] < place)
         sums = np.concatenate([own, own[one] + own[other], parts, own[cut] - parts])
-        return cls(names, one, other, cut, leaves, sums)
+        return cls(names, one, other, cut, aside, leaves, sums)
 
     def merged(self, labels: AnyArray, pair: int) -> AnyArray:
         """Return labels with the clusters of a pair in one."""
         return np.where(labels == self.names[self.other[pair]], self.names[self.one[pair]], labels)
+
+    def passed(self) -> tuple[Array, AnyArray, AnyArray]:
+        """Return the sums of clusters of which one passes a piece to another, and the places of both.
+
+        Pieces are those of cuts side by side: of a far part, which lies around the near one, none is another's. First
+        the sums of the clusters that have got a piece, then those of what is left of the others, (2 t, 1 + d + d^2).
+        """
+        rest = len(self.sums) - len(self.cut)
+        parts, rests = self.sums[rest - len(self.cut) : rest][self.aside], self.sums[rest:][self.aside]
+        cut = np.concatenate([self.cut[self.aside]] * 2)
+        piece, to_other = (cut[:, None] != np.arange(len(self.names))).nonzero()
+        pieces, left = np.concatenate([parts, rests]), np.concatenate([rests, parts])
+        sums = np.concatenate([self.sums[to_other] + pieces[piece], left[piece]])
+        return sums, cut[piece], to_other
 
     def changes(self, gains: Array) -> tuple[Array, Array, Array]:
         """Return what each pair loses, (p,), what each cut gains, (s,), and what both gain together, (s, p).
@@ -180,9 +199,10 @@ class _Moves:
         rest = part + len(self.cut)
         own, pairs, parts, rests = gains[:pair], gains[pair:part], gains[part:rest], gains[rest:]
         losses = own[self.one] + own[self.other] - pairs
-        if not len(self.cut):
-            return losses, parts, np.empty((0, len(losses)))
         gained = parts + rests - own[self.cut]
+        if len(losses) < 2:
+            # no third cluster is cut beside a pair
+            return losses, gained, np.empty((0, len(losses)))
         is_merged = (self.cut[:, None] == self.one) | (self.cut[:, None] == self.other)
         return losses, gained, np.where(is_merged, -np.inf, gained[:, None] - losses)
 
@@ -196,11 +216,17 @@ def _median(values: Array) -> float:
     return float((below + above) / 2)
 
 
-def _halves(points: Array, weights: Array, members: AnyArray, sums: Array) -> Iterator[tuple[int, AnyArray]]:
-    """Yield the place of a cluster, and the points (n,) that leave it: side by side, and far from near.
+def _halves(
+    points: Array, weights: Array, members: AnyArray, sums: Array, *, far: bool
+) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Return the clusters that are cut, (s,), whether side by side, (s,), and the points that leave each, (s, n).
 
-    Side by side is the cut across the direction in which it is longest that leaves least squares.
+    Side by side is the cut across the direction in which a cluster is longest that leaves least squares. If asked,
+    each is also cut in far and near points.
     """
+    cut: list[int] = []
+    are_aside: list[bool] = []
+    leaving: list[AnyArray] = []
     size = points.shape[1]
     means = sums[:, 1 : size + 1] / sums[:, :1]
     squares = sums[:, size + 1 :].reshape(-1, size, size) / sums[:, :1, None]
@@ -210,7 +236,7 @@ def _halves(points: Array, weights: Array, members: AnyArray, sums: Array) -> It
         if len(inside) < _FEWEST:
             continue
         centred = points[inside] - means[place]
-        along, away = centred @ directions[place], np.square(centred).sum(axis=1)
+        along = centred @ directions[place]
         order = along.argsort(kind="stable")
         own_weights = weights[inside]
         counts, total = own_weights[order].cumsum(), (own_weights * along)[order].cumsum()
@@ -219,8 +245,19 @@ def _halves(points: Array, weights: Array, members: AnyArray, sums: Array) -> It
         ascending = along[order]
         explained[~(ascending[1:] - ascending[:-1] > 0)] = -np.inf
         edge = ascending[explained.argmax()]
-        for half in (along > edge, away > _median(away)):
+        found = [(True, along > edge)]
+        if far:
+            away = np.square(centred).sum(axis=1)
+            found.append((False, away > _median(away)))
+        for aside, half in found:
             if 0 < np.count_nonzero(half) < len(half):
                 leaves = np.zeros(own.shape, dtype=bool)
                 leaves[inside[half]] = True
-                yield place, leaves
+                cut.append(place)
+                are_aside.append(aside)
+                leaving.append(leaves)
+    return (
+        np.array(cut, dtype=np.intp),
+        np.array(are_aside, dtype=bool),
+        np.array(leaving, dtype=bool).reshape(-1, len(points)),
+    )
