@@ -128,7 +128,7 @@ def _of_effects(
     return mean, np.sqrt(density.sum(axis=1) @ levels**2 - mean**2), tuple(np.exp(ends))
 
 
-@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("centred", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_surgical(centred: bool) -> None:
     """The effect of each hospital, a row of its own, has one factor with the level where figures are integrated."""
     n = np.array([47, 148, 119, 810, 211, 196, 148, 215, 207, 97, 256, 360])
@@ -157,7 +157,7 @@ def test_surgical(centred: bool) -> None:
     assert posterior.elbo == plain.elbo
 
 
-@pytest.mark.parametrize("n_rows", [1, 4])
+@pytest.mark.parametrize("n_rows", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_counts_of_patients(n_rows: int) -> None:
     """As Epil: counts with more variance than a Poisson, of patients with an effect each, integrated as answers are."""
     rng, size = np.random.default_rng(2), 50.0
