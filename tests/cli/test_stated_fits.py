@@ -165,6 +165,7 @@ def build():
 """
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize(
     "smokes", [np.array(["no", "yes"]), np.array([False, True])], ids=["texts", "truths"]

@@ -328,6 +328,7 @@ def test_draws_have_the_density_that_is_scored(emission):
     assert model.score(X) == pytest.approx(model.score(other), abs=0.15)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("emission", EMISSIONS)
 def test_a_saved_model_says_the_same(emission, tmp_path):

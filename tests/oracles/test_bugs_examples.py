@@ -233,18 +233,18 @@ def test_effects_of_rows_are_integrated_over_in_every_fit_of_equal_models() -> N
 
 
 @pytest.mark.parametrize(
-    ("n_missing", "remark"), [(0, "weighted draws"), (10, "'own' of a row and the hidden")]
+    ("n_missing", "remark"), [(0, "weighted draws"), (5, "'own' of a row and the hidden")]
 )
 def test_effects_of_rows_beside_a_covariate_are_drawn_or_in_doubt(n_missing: int, remark: str) -> None:
     """A column with a distribution is no effect, whether or not it is known in all rows."""
     rng, row = np.random.default_rng(3), cv.Plate("row")
-    x = rng.normal(size=40)
+    x = rng.normal(size=20)
     own = cv.Normal("own", 0.0, cv.Gamma("between", 2.0, 1.0), plates=row)
     hidden = cv.Normal("x", cv.Normal("m", 0.0, 0.1), cv.Gamma("q", 1.0, 1.0), plates=row)
     line = cv.Normal("level", 0.0, 0.1) + cv.Normal("slope", 0.0, 0.1) * hidden + own
     model = cv.Model(cv.Binomial("y", 12, cv.logistic(line), plates=row))
-    y = rng.binomial(12, 1 / (1 + np.exp(0.3 - x - 0.7 * rng.normal(size=40))))
-    told = model.fit({"x": np.where(np.arange(40) < n_missing, np.nan, x), "y": y}, seed=0)
+    y = rng.binomial(12, 1 / (1 + np.exp(0.3 - x - 0.7 * rng.normal(size=20))))
+    told = model.fit({"x": np.where(np.arange(20) < n_missing, np.nan, x), "y": y}, seed=0)
     assert remark in told.interval_remark
 
 

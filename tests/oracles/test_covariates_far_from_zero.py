@@ -117,6 +117,7 @@ def labelled(rng: np.random.Generator, at: float) -> Case:
 CASES = (one, two, beside_complete_and_yes, answers, vector, beside_scores, labelled)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 @pytest.mark.parametrize(
     "seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]

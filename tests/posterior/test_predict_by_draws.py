@@ -139,7 +139,7 @@ def assert_is_exact(kind, n_steps, *, error):
         assert (np.abs(told.quantile(ENDS) - ends) < most).all()
 
 
-@pytest.mark.parametrize("kind", ["probit", "logistic"])
+@pytest.mark.parametrize("kind", ["probit", pytest.param("logistic", marks=pytest.mark.slow)])
 def test_answers_of_few_rows_are_those_of_exact_draws(kind):
     """Under q the standard deviation of a far answer is a tenth to two thirds of this."""
     assert_is_exact(kind, 1_500, error=0.12)
@@ -190,9 +190,9 @@ PARTLY = {
 def test_all_draws_together_are_each_draw_by_itself(kind, new, name):
     """Whatever is known of new rows: what they hide has its distribution given each draw."""
     posterior, *_ = fitted(kind)
-    draws = draws_of(posterior).thinned(60)
+    draws = draws_of(posterior).thinned(20)
     told = predicted_by(posterior, draws, new)[name]
-    means, sds = given_each(posterior, new, name, draws.values, 60)
+    means, sds = given_each(posterior, new, name, draws.values, 20)
     mean = means.mean(axis=0)
     np.testing.assert_allclose(told.mean, mean, rtol=1e-6, atol=1e-9)
     sd = np.sqrt((sds**2 + (means - mean) ** 2).mean(axis=0))

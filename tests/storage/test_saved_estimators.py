@@ -70,6 +70,7 @@ def fitted(request):
     return estimator.fit(X), X
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.thinned(10)
 def test_a_loaded_estimator_does_what_the_saved_one_did(fitted, tmp_path):
     estimator, X = fitted
@@ -107,6 +108,7 @@ def test_every_attribute_and_parameter_comes_back(fitted, tmp_path):
             np.testing.assert_array_equal(getattr(loaded, name), value, err_msg=name)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.thinned(8)
 def test_the_posterior_comes_back(fitted, tmp_path):
     estimator, X = fitted
