@@ -130,7 +130,7 @@ def test_the_floor_of_columns_where_several_components_are_learnt():
     np.testing.assert_allclose(mixture.covariances_[1:], np.tile(1e-6 * rows.var(axis=0), (2, 1)))
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("structure", ALL)
 @pytest.mark.parametrize("form", ["joint", "independent"])
 def test_intervals_of_the_rest_where_every_mean_is_known(structure, form):

@@ -465,7 +465,7 @@ class EachRowASequence(cv.HiddenMarkovModel):
         return rows, np.ones(len(rows), dtype=int)
 
 
-@pytest.mark.thinned(12)
+@pytest.mark.thinned(24)
 @pytest.mark.filterwarnings(
     "ignore:.*max_iter passes:sklearn.exceptions.ConvergenceWarning",
     "ignore::sklearn.exceptions.SkipTestWarning",

@@ -158,6 +158,7 @@ def test_what_was_not_seen_counts_as_missing_and_is_told(penguins):
     np.testing.assert_array_equal(found, penguins.predict_proba(frame.assign(species=[None])))
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_column_is_predicted_from_the_others(penguins):
     told = penguins.predict_columns(PENGUINS, ["species", 5])
     rest = {name: ARRAYS[name] for name in NAMES if name not in ("species", "body_mass_g")}

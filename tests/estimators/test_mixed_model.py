@@ -669,6 +669,7 @@ def test_numbers_as_texts_are_no_categories_unless_these_are_meant() -> None:
     assert (predicted.sd > 0).all()
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize("family", ["gaussian", "student"])
 def test_rows_are_scored_though_their_responses_are_the_same(family: str) -> None:

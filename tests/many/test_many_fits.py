@@ -319,6 +319,7 @@ def _priors_of_components(rng):
 MODELS = [_of_a_stated_size, _labels_of_columns, _product, _labels_and_product, _priors_of_components]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("make", MODELS)
 def test_each_group_ends_where_its_own_fit_does(make):
     model, tables = make(np.random.default_rng(4))

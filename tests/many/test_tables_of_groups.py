@@ -106,6 +106,7 @@ def test_groups_may_be_fitted_by_one_component() -> None:
         assert fits[city].elbo_ == pytest.approx(alone.elbo_, abs=1e-8)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize("size", [None, 3])
 def test_labels_that_are_texts_keep_their_names(size: int | None) -> None:

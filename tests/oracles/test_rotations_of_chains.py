@@ -63,6 +63,7 @@ def _log_density(paths, noise):
     return total
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("noise", NOISES)
 def test_what_is_said_of_turned_states_is_their_density_without_the_transition(noise):
     paths, turn = _paths(0), np.array([[0.9, 0.3], [-0.4, 1.1]])
@@ -139,7 +140,7 @@ def _turned_by(state, group, turn):
 KINDS = ["plain", "relevance", "walk", "noise", "first"]
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_turn_gains_what_it_promises_and_more(kind):
     model, data = _system(kind)
@@ -152,7 +153,7 @@ def test_a_turn_gains_what_it_promises_and_more(kind):
     assert _turned_by(state, group, turn).elbo - state.elbo > gain - 1e-8
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_objective_rises_with_a_turn_as_it_is_said_to(kind):
     model, data = _system(kind)

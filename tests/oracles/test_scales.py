@@ -126,7 +126,7 @@ def _away(model, data):
     return {"v": q["v"].mean * np.array([0.1, 3.0, 20.0])}
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("kind", ["known", "learnt", "of parts"])
 @pytest.mark.parametrize("make", [table, pairs])
 def test_a_turn_gains_what_it_promises(kind, make):

@@ -71,7 +71,7 @@ def fitted(request):
 
 
 @pytest.mark.usefixtures("figures_of_factors")
-@pytest.mark.thinned(10)
+@pytest.mark.thinned(20)
 def test_a_loaded_estimator_does_what_the_saved_one_did(fitted, tmp_path):
     estimator, X = fitted
     estimator.save(tmp_path / "m.caviar")
@@ -109,7 +109,7 @@ def test_every_attribute_and_parameter_comes_back(fitted, tmp_path):
 
 
 @pytest.mark.usefixtures("figures_of_factors")
-@pytest.mark.thinned(8)
+@pytest.mark.thinned(16)
 def test_the_posterior_comes_back(fitted, tmp_path):
     estimator, X = fitted
     estimator.save(tmp_path / "m.caviar")
