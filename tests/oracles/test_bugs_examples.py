@@ -233,7 +233,11 @@ def test_effects_of_rows_are_integrated_over_in_every_fit_of_equal_models() -> N
 
 
 @pytest.mark.parametrize(
-    ("n_missing", "remark"), [(0, "weighted draws"), (5, "'own' of a row and the hidden")]
+    ("n_missing", "remark"),
+    [
+        pytest.param(0, "weighted draws", marks=pytest.mark.slow),
+        (5, "'own' of a row and the hidden"),
+    ],
 )
 def test_effects_of_rows_beside_a_covariate_are_drawn_or_in_doubt(n_missing: int, remark: str) -> None:
     """A column with a distribution is no effect, whether or not it is known in all rows."""

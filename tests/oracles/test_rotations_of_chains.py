@@ -193,7 +193,7 @@ def test_ends_are_the_same_and_nothing_moves_there(kind, monkeypatch):
 
 def test_two_chains_with_the_same_loadings_turn_together():
     model, data = _system("plain", n_chains=2)
-    seen, posterior = states_before_turns(model, data, seed=0, max_iter=20)
+    seen, posterior = states_before_turns(model, data, seed=0, max_iter=8)
     (group,) = (own.group for own in seen[0][0].turns)
     assert {own.variable.name for own in group.members} == {"w", "s0", "s1"}
     assert np.all(np.diff(posterior.elbo_trace) > -1e-7)

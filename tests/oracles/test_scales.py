@@ -175,6 +175,7 @@ def test_weights_of_rows_count_as_equal_rows(kind):
     assert one.elbo == pytest.approx(other.elbo, abs=1e-5)
 
 
+@pytest.mark.slow  # crossed groups below settle as quickly
 @pytest.mark.thinned(18)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["known", "learnt", "of parts"])
