@@ -58,7 +58,6 @@ def test_every_label_lies_inside_the_picture_and_axes_are_labelled(name):
     assert figure.get_suptitle() or any(ax.get_title() for ax in axes)
 
 
-@pytest.mark.usefixtures("figures_of_factors")
 def test_wrong_axes_are_refused():
     _, given = plt.subplots(1, 3)
     with pytest.raises(cv.ParameterError, match=r"ax= must be one Matplotlib Axes.*ndarray"):

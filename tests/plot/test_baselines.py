@@ -26,7 +26,6 @@ def test_a_picture_is_that_of_its_baseline(name, tmp_path):
     assert difference(tmp_path / "drawn.png", name, tmp_path) is None
 
 
-@pytest.mark.usefixtures("figures_of_factors")
 def test_another_picture_is_told_from_the_baseline(tmp_path, monkeypatch):
     """The comparison can fail: other colours, or other hatches, are noticed."""
     monkeypatch.setattr("caviar.plot.parts.colours.colours_of", lambda n: np.full((n, 3), 0.9))

@@ -82,7 +82,6 @@ def test_residuals_of_new_rows_say_so_and_of_folds_too():
         assert all(np.isclose(shown[:, 0], each).any() for each in own)
 
 
-@pytest.mark.usefixtures("figures_of_factors")
 def test_an_entry_of_a_vector_is_chosen_by_name_or_number():
     rows = pd.DataFrame(cv.datasets.load_faithful().values, columns=["eruption", "wait"])
     mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(rows)
@@ -140,7 +139,6 @@ def test_rows_are_spread_over_bins_from_their_low_end_to_their_high_one():
     np.testing.assert_allclose(shares_of_bins(low, high, 10), expected / 4)
 
 
-@pytest.mark.usefixtures("figures_of_factors")
 def test_probabilities_are_beside_shares():
     ax = cv.plot.calibration(logistic(), coins(), n_bins=3)
     probability = logistic().predict({"X": coins()["X"]})["y"].mean
@@ -185,7 +183,6 @@ def test_group_effects_of_a_posterior_have_the_names_of_its_plate():
     assert ax.get_title().startswith("effect: effect of each school")
 
 
-@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize(
     ("draw", "says"),
     [
@@ -202,7 +199,6 @@ def test_the_message_says_what_to_do(draw, says):
         draw()
 
 
-@pytest.mark.usefixtures("figures_of_factors")
 def test_numbers_for_other_rows_are_refused():
     with pytest.raises(cv.DataError, match="at least 180; got an array of shape"):
         cv.plot.residuals(sleep(), SLEEP, against=[1.0, 2.0])

@@ -27,7 +27,6 @@ def all_known():
     return cv.Model(cv.Normal("x", 0.0, 1.0, plates=cv.Plate("obs"))).fit({"x": [0.1, 0.2]})
 
 
-@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize(
     ("draw", "says"),
     [
@@ -90,7 +89,6 @@ def test_other_rows_are_refused(rows):
         cv.plot.pairs(faithful(), rows)
 
 
-@pytest.mark.usefixtures("figures_of_factors")
 def test_a_table_without_the_columns_of_the_fit_is_refused():
     import pandas as pd
 

@@ -107,7 +107,6 @@ def test_successes_of_trials_are_shares():
     assert np.abs(y - expit(x)).max() < 0.08
 
 
-@pytest.mark.usefixtures("figures_of_factors")
 def test_the_formula_is_not_read_again_for_every_draw(monkeypatch):
     made, design_of = [], mixed_model.design_of
     fitted = sleep()
