@@ -74,6 +74,7 @@ def test_em_with_a_fixed_component_is_a_literal_loop():
     np.testing.assert_allclose(mixture.weights_, weights, rtol=1e-6)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", ["full", "diag"])
 def test_whole_components_are_fixed_in_the_joint_form(structure):
     fixed = {"means": MEANS, "covariances": COVARIANCES[structure]}

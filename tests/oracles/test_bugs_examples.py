@@ -88,6 +88,7 @@ def test_a_saved_fit_to_vectors_seen_in_part_is_not_exact(tmp_path) -> None:
     assert model.fit({"y": CAMEL[:4]}).is_exact
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.starts_of_users
 @pytest.mark.parametrize(("size", "vague"), [(30.0, 1e-4), (1000.0, 1e-4), (10_000.0, 0.1)])
 def test_salmon_starts_near_its_counts(size: float, vague: float) -> None:
