@@ -104,7 +104,6 @@ def test_the_response_is_drawn_beside_the_known_columns(run, model, mine, folder
         assert words in run(*arguments).stderr
 
 
-@pytest.mark.usefixtures("figures_of_factors")
 def test_models_are_compared_by_the_density_of_the_same_rows(run, model, mine, folder):
     result = run("compare", folder / "pupils.csv", "--model", model, "--json")
     (row,) = json.loads(result.stdout)["rows"]
