@@ -32,7 +32,7 @@ def main(checkpoint: str, result: str, kind: str) -> None:
         print(len(moves), flush=True)
         return
     # overlapping clusters, so that there are many iterations
-    data = {"x": rng.normal(size=(1_500, 2)) + rng.integers(0, 4, (1_500, 1)) * [1.2, -0.8]}
+    data = {"x": rng.normal(size=(500, 2)) + rng.integers(0, 4, (500, 1)) * [1.2, -0.8]}
     model = cv.models.normal_wishart_mixture(2, 6)
     posterior = model.fit(
         data,

@@ -140,6 +140,7 @@ def test_a_table_is_printed_and_shown_again(run, fit_command, saved):
     assert document["components"] == json.loads(run(*fit_command, "-q", "--json").stdout)["components"]
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_rows_have_labels_probabilities_and_densities(run, saved, penguins, tmp_path):
     run("predict", saved, penguins, "-o", tmp_path / "out.parquet")
     written = read_table(tmp_path / "out.parquet")

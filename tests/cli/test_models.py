@@ -32,6 +32,7 @@ def em(folder):
     return folder / "em.caviar"
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_report_of_model_and_data(run, model, eruptions, tmp_path):
     result = run("report", model, eruptions, "-o", tmp_path / "r.html")
     assert (result.exit_code, result.stdout) == (0, f"report in {tmp_path / 'r.html'}\n")
@@ -212,6 +213,7 @@ def test_a_check_passes_in_words(run, model, faithful):
     assert "What the fit reports is true of these rows." in result.stdout
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_check_leaves_out_rows_with_missing_entries_and_says_so(run, model, tmp_path):
     rows = X.copy()
     rows[:72, 0] = np.nan

@@ -39,6 +39,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.thinned(6)
 @pytest.mark.parametrize(
     "arguments",

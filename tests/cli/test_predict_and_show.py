@@ -22,6 +22,7 @@ def model(tmp_path_factory):
     return path
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
 def test_predictions_are_those_of_the_estimator_in_the_order_of_the_rows(

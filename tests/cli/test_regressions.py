@@ -87,6 +87,7 @@ def test_dates_as_texts_are_refused_with_a_query_that_counts_days(run, tmp_path)
     assert slope["mean"] == pytest.approx(1, abs=0.01)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_the_response_is_drawn_beside_the_known_columns(run, model, mine, folder, tmp_path):
     many = {"x": np.zeros(4000), "school": ["Taft"] * 4000}
     write_table(tmp_path / "many.csv", many)
@@ -218,6 +219,7 @@ def test_a_word_of_the_formula_that_is_no_column_is_named_with_its_file(run, fol
     assert f"error: {folder / 'pupils.csv'} has no column 'xx'; it has" in result.stderr
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_codes_with_zeros_in_front_are_groups_of_their_own(run, tmp_path, monkeypatch):
     """Ids 007 and 7 were one group, called 7."""
     monkeypatch.chdir(tmp_path)
@@ -267,6 +269,7 @@ def test_the_query_for_a_response_of_two_texts_can_be_pasted(run, tmp_path, monk
     assert run(*given, "--sql", query).exit_code == 0
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_groups_of_numbers_are_only_new_if_the_fit_had_none_of_them(run, tmp_path, monkeypatch):
     """Read as 1.0, group 1 was told to be new, though its effect was used."""
     monkeypatch.chdir(tmp_path)

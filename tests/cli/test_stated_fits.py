@@ -165,6 +165,8 @@ def build():
 """
 
 
+@pytest.mark.thinned(2)
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize(
     "smokes", [np.array(["no", "yes"]), np.array([False, True])], ids=["texts", "truths"]

@@ -42,6 +42,7 @@ def hidden(folder):
     return posterior, {"x": rows.to_numpy()}
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize("name", ["rows.csv", "rows.npz"])
 def test_rows_are_found_by_the_names_of_arrays(run, regression, folder, tmp_path, name):
     result = run("predict", folder / "regression.caviar", folder / name, "-o", tmp_path / "out.csv")
@@ -96,6 +97,7 @@ def test_hidden_states_are_predicted_under_the_names_of_the_columns(run, hidden,
     np.testing.assert_allclose(written.values[:, 1:], chain.probabilities)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_groups_and_hidden_numbers_are_predicted(run, tmp_path):
     rows = np.concatenate([RNG.normal(m, 1, (60, 3)) for m in (-4, 4)])
     pca = cv.models.probabilistic_pca(3, 1).fit({"x": rows}, seed=0, max_iter=50)

@@ -118,7 +118,7 @@ def check(seed: int, tmp_path) -> str:
 
 
 def test_random_files(tmp_path):
-    ends = [check(seed, tmp_path) for seed in range(amount(12, 60))]
+    ends = [check(seed, tmp_path) for seed in range(amount(8, 60))]
     assert ends.count("read") > len(ends) / 3
 
 

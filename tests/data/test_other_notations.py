@@ -29,7 +29,7 @@ CASES = {
 }
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("read", [read_table, lambda path: cv.scan(path).to_numpy()], ids=["read", "scan"])
 @pytest.mark.parametrize("case", CASES)
 def test_the_query_of_the_message_reads_them(tmp_path, case, read):

@@ -72,7 +72,7 @@ def test_a_csv_file_is_not_read_before_its_rows_are_asked_for(tmp_path):
     assert "'b' has one entry that cannot be read as a number: 'x' in row 1, line 3" in message
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("store", stored.SCANNED)
 def test_any_rows_of_any_storage(store, columns, tmp_path):
     """Against slices of the array, for bounds that lie in one piece, in two and in many."""

@@ -25,7 +25,7 @@ def test_samples_follow_the_distribution_function(name):
     assert abs(labels.mean() - 0.75) < 4 * np.sqrt(0.75 * 0.25 / N)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("name", THREE_COLUMNS)
 def test_samples_of_several_columns_follow_marginals_and_conditionals(name):
     """Projections on a column by their marginal, and the probability transform of one column given the others."""
@@ -38,7 +38,7 @@ def test_samples_of_several_columns_follow_marginals_and_conditionals(name):
     assert abs(inside - 0.5) < 4 * np.sqrt(0.25 / 4000)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("name", THREE_COLUMNS)
 def test_completions_are_draws_of_the_conditional(name):
     mixture = THREE_COLUMNS[name]

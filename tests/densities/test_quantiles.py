@@ -43,7 +43,7 @@ def test_the_quantile_is_where_the_distribution_function_crosses(mixture, p):
     assert 1 - mixture.cdf(most) <= (1 - p) * (1 + 1e-9) + 1e-15
 
 
-@settings(max_examples=amount(30, 100))
+@settings(max_examples=amount(20, 100))
 @given(mixture=lines(), p=st.floats(0.001, 0.999))
 def test_quantiles_of_the_mirrored_mixture_are_mirrored(mixture, p):
     mirrored = replace(mixture, locations=-mixture.locations)

@@ -244,6 +244,7 @@ def test_components_that_only_separate_during_the_fit_keep_their_digits(form):
     assert_allclose(posterior.local({"x": values})["z"].probabilities, exact, rtol=0, atol=1e-6)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("state", [stated.independent, stated.joint])
 @pytest.mark.parametrize("distance", [1e6, 1e8, 1e10])
 def test_components_that_shrink_within_one_update_keep_their_digits(state, distance):

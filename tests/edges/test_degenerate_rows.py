@@ -105,7 +105,7 @@ def _log_evidence(x, prior_variance):
     return within + 0.5 * np.log(2 * np.pi / n) - 0.5 * np.log(2 * np.pi * total) - 0.5 * mean**2 / total
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("power", [-500, -300, 300, 498])
 @pytest.mark.parametrize(
     "form", ["independent", "joint", "scalar_independent", "scalar_joint", "known_variance"]

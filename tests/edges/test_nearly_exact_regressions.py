@@ -61,6 +61,7 @@ def exact_bound(posterior: cv.Posterior, data: dict[str, Any], rate: float) -> A
         return bound + a - mp.log(b) + mp.loggamma(a) + (1 - a) * mp.digamma(a)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("noise", [0.0, 1e-5, 1e-3])
 @pytest.mark.parametrize("rate", [1e-6, 1e-10, 1e-14])
 def test_the_bound_of_independent_factors(rate: float, noise: float) -> None:

@@ -116,6 +116,7 @@ def test_rows_whose_squares_are_beyond_a_double_are_refused_in_words(kind, covar
     assert density[1] < -1e3
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("far", [1e17, -1e100])
 def test_rows_beside_one_far_away_keep_their_labels(far):
     """The mean of the rows was the point that components were measured from: far away it left them no digits."""

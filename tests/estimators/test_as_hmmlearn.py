@@ -132,6 +132,7 @@ EACH = [("gaussian", {"covariance_type": structure}) for structure in STRUCTURES
 EACH += [("poisson", {}), ("categorical", {})]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("emission", "arguments"), EACH)
 def test_hmmlearn_with_the_same_parameters_says_the_same(emission, arguments):
     X, ours, theirs = of_maximum_likelihood(emission, **arguments)
@@ -148,6 +149,7 @@ def test_hmmlearn_with_the_same_parameters_says_the_same(emission, arguments):
     np.testing.assert_allclose(ours.stationary_, theirs.get_stationary_distribution(), atol=1e-9)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("emission", "arguments"), EACH)
 def test_our_optimum_is_a_fixed_point_of_hmmlearns_em(emission, arguments):
     X, ours, theirs = of_maximum_likelihood(emission, **arguments)

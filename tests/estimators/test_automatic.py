@@ -220,7 +220,7 @@ def test_a_weight_of_two_is_the_row_twice_and_none_is_no_row():
 
 def test_a_large_table_is_searched_on_a_subsample_and_judged_on_all_rows(monkeypatch):
     monkeypatch.setattr(search, "_SAMPLE_ROWS", 600)
-    X, labels = simulated(3, 2, 8.0, seed=6, rows_each=700)
+    X, labels = simulated(3, 2, 8.0, seed=6, rows_each=400)
     mixture = found(X)
     assert mixture.n_components_ == 3
     assert adjusted_rand_score(labels, mixture.predict(X)) > 0.99

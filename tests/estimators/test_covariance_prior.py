@@ -18,6 +18,7 @@ def three_clusters(rng, n_rows=90):
     return 4 * rng.normal(size=(3, 2))[np.arange(n_rows) % 3] + rng.normal(size=(n_rows, 2))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("seed", range(2))
 def test_near_singular_directions_cost_no_density(seed):
     """Held out, the default is within a nat of the density that made the rows; the covariance of the data is not.
@@ -86,6 +87,7 @@ def test_the_elbo_rises_for_every_structure_with_weights_and_missing_entries(str
     assert np.shape(mixture.covariance_prior_) == shape
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("structure", ["full", "tied", "diag"])
 def test_units_of_the_columns_change_nothing_but_the_jacobian(structure, family):

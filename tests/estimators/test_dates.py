@@ -29,6 +29,7 @@ def test_an_array_of_dates_is_refused():
         cv.GaussianMixture(1).fit(DATES.to_numpy()[:, None])
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("column", ["day", "since"])
 def test_dates_are_groups_in_any_unit(column):

@@ -102,6 +102,7 @@ def test_known_variance_adds_the_uncertainty_of_the_means():
     np.testing.assert_allclose(estimator.score_samples(GALAXIES), np.log(expected), rtol=1e-12)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", UNIVARIATE)
 def test_samples_follow_the_density(name):
     estimator = UNIVARIATE[name].fit(GALAXIES)

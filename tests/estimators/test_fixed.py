@@ -74,6 +74,7 @@ def test_em_with_a_fixed_component_is_a_literal_loop():
     np.testing.assert_allclose(mixture.weights_, weights, rtol=1e-6)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", ["full", "diag"])
 def test_whole_components_are_fixed_in_the_joint_form(structure):
     fixed = {"means": MEANS, "covariances": COVARIANCES[structure]}
@@ -130,7 +131,7 @@ def test_the_floor_of_columns_where_several_components_are_learnt():
     np.testing.assert_allclose(mixture.covariances_[1:], np.tile(1e-6 * rows.var(axis=0), (2, 1)))
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("structure", ALL)
 @pytest.mark.parametrize("form", ["joint", "independent"])
 def test_intervals_of_the_rest_where_every_mean_is_known(structure, form):

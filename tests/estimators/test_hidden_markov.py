@@ -128,6 +128,7 @@ def expected_log_density(model, q, data):
     return 0.5 * (log_det - d * np.log(2 * np.pi) - square)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("emission", EMISSIONS)
 def test_the_stated_model_gives_the_same_fit(emission):
     """The estimator is a shell: with its priors written out, the classic model has the same ELBO and factors."""
@@ -181,6 +182,7 @@ def test_the_stated_model_gives_the_same_fit(emission):
     np.testing.assert_allclose(found.transition_, stated["transition"].mean, atol=1e-4)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical", "unit"])
 def test_covariance_structures(structure):
     model = cv.HiddenMarkovModel(2, covariance_type=structure, random_state=0).fit(
@@ -312,6 +314,7 @@ def test_missing_categories_of_pandas_are_missing(kind):
     assert told.elbo_ == same.elbo_
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("emission", EMISSIONS)
 def test_draws_have_the_density_that_is_scored(emission):
     model = fitted(emission)
@@ -328,6 +331,7 @@ def test_draws_have_the_density_that_is_scored(emission):
     assert model.score(X) == pytest.approx(model.score(other), abs=0.15)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("emission", EMISSIONS)
 def test_a_saved_model_says_the_same(emission, tmp_path):
@@ -464,7 +468,7 @@ class EachRowASequence(cv.HiddenMarkovModel):
         return rows, np.ones(len(rows), dtype=int)
 
 
-@pytest.mark.thinned(12)
+@pytest.mark.thinned(24)
 @pytest.mark.filterwarnings(
     "ignore:.*max_iter passes:sklearn.exceptions.ConvergenceWarning",
     "ignore::sklearn.exceptions.SkipTestWarning",

@@ -13,7 +13,7 @@ SOME = np.where(np.arange(len(FAITHFUL)) % 10 == 0, LONG, -1)
 ESTIMATORS = [cv.GaussianMixture, cv.BayesianGaussianMixture]
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical", "unit"])
 def test_known_labels_name_the_components(estimator, structure):

@@ -147,6 +147,7 @@ def test_counts_of_a_short_type_are_added_without_overflow() -> None:
     assert one.posterior_.elbo == pytest.approx(other.posterior_.elbo, rel=1e-12)
 
 
+@pytest.mark.first_guess
 def test_dense_and_sparse_counts_in_any_form_are_the_same() -> None:
     counts = documents(4)
     expected = fitted(counts)

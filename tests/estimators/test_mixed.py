@@ -136,6 +136,7 @@ def test_priors_can_be_given():
     assert found.elbo_ == pytest.approx(model.fit(data, seed=0, tol=1e-6).elbo, rel=1e-10)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_rows_that_are_read_in_blocks_give_the_same_fit(tmp_path):
     rows = np.column_stack([ARRAYS[name] for name in ("bill_length_mm", "body_mass_g", "year")])
     cv.data.write_table(tmp_path / "p.parquet", dict(zip("abc", rows.T, strict=True)))
@@ -157,6 +158,7 @@ def test_what_was_not_seen_counts_as_missing_and_is_told(penguins):
     np.testing.assert_array_equal(found, penguins.predict_proba(frame.assign(species=[None])))
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_column_is_predicted_from_the_others(penguins):
     told = penguins.predict_columns(PENGUINS, ["species", 5])
     rest = {name: ARRAYS[name] for name in NAMES if name not in ("species", "body_mass_g")}
@@ -204,6 +206,7 @@ def test_it_is_saved_and_loaded(penguins, tmp_path):
     assert list(found.feature_names_in_) == list(NAMES)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_column_may_have_the_name_that_other_mixtures_give_to_rows(tmp_path):
     table = {"x": [0.0, 0.1, 5.0, 5.2], "kind": ["a", "a", "b", "b"]}
     frame = pytest.importorskip("pandas").DataFrame(table)
@@ -375,6 +378,7 @@ def _tables_of_kinds():
     yield pytest.importorskip("pyarrow").Table.from_pandas(plain)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_true_and_false_are_categories_beside_numbers_alone():
     """NumPy and scikit-learn take them for 1 and 0 in a table without texts, and the fit was one of numbers."""
     told = [cv.MixedMixture(2, random_state=0).fit(table) for table in _tables_of_kinds()]
@@ -396,6 +400,7 @@ def test_tables_of_numbers_alone_are_read_as_they_are():
     assert [own.elbo_ for own in told] == pytest.approx([told[0].elbo_] * 5, abs=1e-9)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize("kind", ["Int64", "Float64"])
 def test_categorical_types_are_categories(kind):
     """Beside numbers of which some may be missing they were refused by pandas; those of numbers were numbers."""

@@ -78,6 +78,7 @@ def test_splines_are_those_of_scipy() -> None:
     np.testing.assert_allclose(part, expected[5:9], atol=1e-12)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_values_beyond_the_knots_of_a_spline_are_refused_unless_asked_for() -> None:
     far = TABLE.iloc[:3].assign(z=[0.0, 5.0, 100.0])
     model = fitted("y ~ bs(z, df=4) + (1 | g)")
@@ -347,6 +348,7 @@ def test_columns_are_found_by_names_in_other_cases():
         cv.MixedModel("y ~ X").fit(TABLE)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_new_groups_that_are_numbers_of_the_fit_in_other_digits_are_refused():
     """A program that reads 007 as 7 would predict averages over all groups."""
     codes = TABLE.assign(school=[f"{5 + row % 4:03}" for row in range(len(TABLE))])
@@ -359,6 +361,7 @@ def test_new_groups_that_are_numbers_of_the_fit_in_other_digits_are_refused():
     }
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_interactions_without_rows_for_some_combination_say_what_to_write():
     """A single product of levels cannot be left out of a formula."""
     some = TABLE[~((TABLE.kind == "top") & (TABLE.g == "f"))]
@@ -375,6 +378,7 @@ def test_interactions_without_rows_for_some_combination_say_what_to_write():
         cv.MixedModel("y ~ x + w").fit(TABLE.assign(w=2 * TABLE.x))
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize(
     ("formula", "renamed", "family"),
     [

@@ -323,6 +323,7 @@ def test_tables_of_every_library_are_the_same():
         np.testing.assert_array_equal(again.predict(other).mean, whole.predict(table).mean)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_categories_are_coded_as_in_the_fit():
     table = schools()
     model = cv.MixedModel("y ~ C(room) * z + (1 | school)", random_state=0).fit(table)
@@ -336,6 +337,7 @@ def test_categories_are_coded_as_in_the_fit():
     assert cv.MixedModel("y ~ z").fit(ordered).names_ == ["Intercept", "z[T.mid]", "z[T.low]"]
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_saved_model_is_the_same(sleep, tmp_path):
     sleep.save(tmp_path / "sleep.caviar")
     again = cv.load(tmp_path / "sleep.caviar")
@@ -348,6 +350,7 @@ def test_a_saved_model_is_the_same(sleep, tmp_path):
     assert clone(again).get_params() == sleep.get_params()
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("family", ["gaussian", "negative_binomial", "bernoulli"])
 def test_a_weight_of_two_is_the_row_twice(family):
@@ -364,6 +367,7 @@ def test_a_weight_of_two_is_the_row_twice(family):
     np.testing.assert_allclose(weighted.fixef(), repeated.fixef(), rtol=1e-6)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize("effects", ["scale(x)", "poly(x, 2)", "bs(x, 4)"])
 def test_functions_of_columns_leave_out_rows_without_weight(effects):
     """Far rows without weight moved means, knots and polynomials, and with them the fit."""
@@ -449,6 +453,7 @@ def test_names_that_are_one_number_have_an_order():
     assert levels_of(texts, None) == ["01", "1", "1.0", "nan"]
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_successes_of_trials_are_as_many_rows_of_0_and_1():
     """The bound of a row of n trials is that of n rows, and the binomial coefficient more."""
     rng = np.random.default_rng(0)
@@ -622,6 +627,7 @@ def test_the_intercept_is_that_at_zero_wherever_a_column_is_measured_from() -> N
     assert found[0] == pytest.approx(found[1], rel=1e-4)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_score_weighs_rows_as_the_fit_does() -> None:
     """A row of weight 2 is the row twice, and one of weight 0 counts nothing."""
     table = schools(40)
@@ -663,6 +669,8 @@ def test_numbers_as_texts_are_no_categories_unless_these_are_meant() -> None:
     assert (predicted.sd > 0).all()
 
 
+@pytest.mark.thinned(2)
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize("family", ["gaussian", "student"])
 def test_rows_are_scored_though_their_responses_are_the_same(family: str) -> None:
     """A single row, or a fold with equal responses: the mean of the scores of its rows, as among others."""

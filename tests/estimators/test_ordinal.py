@@ -136,6 +136,7 @@ def test_the_order_comes_from_the_type_or_from_numbers():
     np.testing.assert_allclose(twice, 0.5 * once, rtol=0.1)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kept_by", [lambda table: table, pa.Table.from_pandas])
 def test_a_type_without_an_order_is_no_order(kept_by):
     """astype("category") has categories by the alphabet: high, low, middle were thresholds in this order."""

@@ -67,7 +67,7 @@ def test_false_alarms_come_at_the_stated_rate(structure):
     )
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("family", ["joint", "independent"])
 def test_intervals_are_the_quantiles_of_draws(structure, family):

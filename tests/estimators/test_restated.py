@@ -49,6 +49,7 @@ def posterior_values(fit: Any) -> dict[str, Any]:
     return {**found, "elbo": fit.elbo_, "responsibilities": fit.predict_proba(X)}
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.thinned(7)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_restated_fit_has_the_bits_of_one_that_is_stated_in_full(

@@ -23,6 +23,7 @@ def shown(estimator):
     return list(dict.fromkeys(row.variable for row in estimator.summary().rows))
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_summary_has_the_names_of_the_attributes(mixture):
     names = shown(mixture)
     assert names == ["means", "precisions", "mean_precision_prior", "covariance_prior", "weights"]
@@ -37,6 +38,7 @@ def test_a_summary_has_the_names_of_the_attributes(mixture):
     assert "theta" not in str(mixture.summary())
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize(
     ("estimator", "rows"),
     [

@@ -39,7 +39,7 @@ def _settle(fit, *arguments, **keywords):
 def test_linear_response_has_the_bits_of_threads(client, name):
     case = CASES[name]
     data = case.draw(np.random.default_rng(0), N)
-    posterior = _settle(case.fit, data, max_iter=amount(4, 20))
+    posterior = _settle(case.fit, data, max_iter=amount(2, 20))
     problem, rows = posterior._evaluator.bind(data)
     factors = {own: posterior[own] for own in posterior}
     executors = (rows.executor, dask.DaskExecutor(client))
@@ -76,7 +76,7 @@ def nothing_is_left(client):
 def test_a_client_gives_the_bits_of_threads(client, name):
     case = CASES[name]
     data = case.draw(np.random.default_rng(0), N)
-    fits = [_settle(case.fit, data, max_iter=4, executor=executor) for executor in (1, client)]
+    fits = [_settle(case.fit, data, max_iter=amount(2, 4), executor=executor) for executor in (1, client)]
     assert_same_bits(*fits)
 
 
@@ -177,8 +177,8 @@ def test_sums_of_many_threads_are_joined_on_the_workers(client, monkeypatch):
     monkeypatch.setattr(connection.Connection, "ask", lambda self: dict.fromkeys(ask(self), 4))
     monkeypatch.setattr(dask, "_FAN_IN", 2)
     case = CASES["independent"]
-    data = case.draw(np.random.default_rng(5), 40_000)
-    fits = [_settle(case.fit, data, max_iter=3, executor=e) for e in (1, client)]
+    data = case.draw(np.random.default_rng(5), 26_000)
+    fits = [_settle(case.fit, data, max_iter=2, executor=e) for e in (1, client)]
     assert_same_bits(*fits)
 
 

@@ -254,6 +254,7 @@ def test_what_is_hidden_above_a_missing_value_of_a_row_is_as_its_prior_says(fact
         np.testing.assert_allclose(local[name].mean[2], alone["mu"].mean, rtol=1e-6)
 
 
+@pytest.mark.first_guess
 def test_a_known_label_is_an_observation_of_the_label_that_chose_its_probabilities() -> None:
     """Where the value of the row is missing; by enumeration of both labels."""
     obs, kind, other = cv.Plate("obs"), cv.Plate("kind", 3), cv.Plate("other", 2)

@@ -214,6 +214,7 @@ def test_the_sample_of_a_start_does_not_see_what_stands_in_for_a_missing_entry()
     assert sorted(sample.row_weights) == [1.0, 2.0]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("share", [0.5, 0.9])
 def test_many_patterns(share):
     """Nearly every row has a pattern of its own; columns are wide; memory is that of a block."""

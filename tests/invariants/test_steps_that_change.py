@@ -70,6 +70,7 @@ def data_of(build, n=24):
 EVERY = [switching, labels_with_shares, drifting, controlled]
 
 
+@pytest.mark.first_guess
 @pytest.mark.thinned(4)
 @pytest.mark.parametrize("build", EVERY)
 def test_a_saved_file_says_the_same(build, tmp_path):
@@ -118,6 +119,7 @@ def test_a_fit_that_is_broken_off_ends_with_the_same_bits(build, tmp_path):
     assert_same_bits(found, fit())
 
 
+@pytest.mark.first_guess
 @pytest.mark.thinned(4)
 @pytest.mark.parametrize("build", EVERY)
 def test_weights_of_one_are_no_weights(build):

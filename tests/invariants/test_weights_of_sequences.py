@@ -71,6 +71,7 @@ def test_messages_that_underflow_count_the_weights_too():
     assert one.entropy == pytest.approx(other.entropy, abs=1e-9)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.filterwarnings("ignore::caviar.ConvergenceWarning")
 @pytest.mark.parametrize("own", [{}, {"emission": "poisson"}, {"n_init": 2, "n_components": 4}])
 def test_fits_begin_where_those_to_repeated_sequences_do(own):

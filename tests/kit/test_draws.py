@@ -16,6 +16,7 @@ from caviar.testing import elbo_estimate
 SEEDS = range(5000, 5040)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("part", range(4))
 def test_densities_of_random_models(part: int):
     for seed in SEEDS[part::4]:

@@ -93,7 +93,7 @@ def test_what_cannot_vary_stays_beside_what_is_hidden():
 def test_intervals_that_are_too_narrow_are_found():
     model, data = coupled()
     narrow = model.fit(data, factors="apart", tol=1e-12, uncertainty="mean_field")
-    report = check_intervals(narrow, data, n_steps=1_500)
+    report = check_intervals(narrow, data, n_steps=800)
     # by mean field the level is as if the effects were known
     exact = np.linalg.inv(np.array([[24.1, 12, 12], [12, 13, 0], [12, 0, 13]]))
     ratio = 1 / np.sqrt(24.1) / np.sqrt(exact[0, 0])
@@ -103,7 +103,7 @@ def test_intervals_that_are_too_narrow_are_found():
     assert report.worst < 0.7
     assert "level" in repr(report)
     assert "<table>" in report._repr_html_()
-    right = check_intervals(model.fit(data, tol=1e-12), data, n_steps=1_500)
+    right = check_intervals(model.fit(data, tol=1e-12), data, n_steps=800)
     assert right.worst == pytest.approx(0.9, abs=0.03)
     with pytest.raises(KeyError, match="no interval of 'other'; there are level, effect"):
         right["other"]
@@ -116,7 +116,7 @@ def test_links_have_their_exact_density():
     at = cv.Normal("a", 0.0, 0.25) + cv.Normal("b", 0.0, 0.25) * cv.Data("x", plates=OBS)
     data = {"x": x, "y": y}
     posterior = cv.Model(cv.Bernoulli("y", cv.logistic(at), plates=OBS)).fit(data)
-    draws = exact_draws(posterior, data, n_steps=1_500)
+    draws = exact_draws(posterior, data, n_steps=900)
     side = np.linspace(-8, 8, 321)
     a, b = side[:, None], side
     logs = -0.125 * (a**2 + b**2)

@@ -195,7 +195,7 @@ def test_starts_race_together_as_they_do_one_by_one(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_number_of_threads_changes_no_bit() -> None:
-    tables = _tables(240, gap=2.5)
+    tables = _tables(160, gap=2.5)
     one, two = (cv.fit_many(cv.GaussianMixture(2, random_state=0), tables, n_jobs=jobs) for jobs in (1, 2))
     assert len(two._batches) > 3, "those of three parts, and those that went on"
     np.testing.assert_array_equal(one.elbo, two.elbo)
@@ -319,6 +319,7 @@ def _priors_of_components(rng):
 MODELS = [_of_a_stated_size, _labels_of_columns, _product, _labels_and_product, _priors_of_components]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("make", MODELS)
 def test_each_group_ends_where_its_own_fit_does(make):
     model, tables = make(np.random.default_rng(4))

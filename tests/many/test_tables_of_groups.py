@@ -43,6 +43,8 @@ def test_a_column_tells_the_groups_of_a_frame(frame: Any) -> None:
         assert fits[city].elbo_ == pytest.approx(_mixture().fit(own).elbo_, abs=1e-4)
 
 
+@pytest.mark.thinned(3)
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
 @pytest.mark.parametrize("by", ["city", None])
 def test_a_mixture_of_a_group_knows_the_names_of_its_columns(frame: Any, by: str | None) -> None:
@@ -104,6 +106,8 @@ def test_groups_may_be_fitted_by_one_component() -> None:
         assert fits[city].elbo_ == pytest.approx(alone.elbo_, abs=1e-8)
 
 
+@pytest.mark.thinned(2)
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize("size", [None, 3])
 def test_labels_that_are_texts_keep_their_names(size: int | None) -> None:
     """The posterior of a group has the names, and reads the labels of new rows by them."""

@@ -100,6 +100,7 @@ def test_unknown_levels_are_named(fitted: Any) -> None:
         statement(names=SCHOOLS).fit(table().assign(school="Zuse"))
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_whole_numbers_as_texts_are_names_and_no_places() -> None:
     frame = table().assign(school=table()["school"].map({"Adams": "10", "Lincoln": "2", "Roosevelt": "7"}))
     posterior = statement().fit(frame, seed=0)

@@ -170,6 +170,7 @@ def test_the_command_line_reads_and_says_names(fitted: Any, tmp_path: Path) -> N
     np.testing.assert_allclose(pd.read_csv(told)["y_mean"], fitted.predict(frame)["y"].mean, rtol=1e-12)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_mixtures_of_tables_say_columns() -> None:
     faithful = cv.datasets.load_faithful()
     frame = pd.DataFrame(faithful.values, columns=list(faithful.columns))

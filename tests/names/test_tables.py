@@ -62,6 +62,7 @@ def test_a_table_on_disk_is_its_columns(tmp_path: Path, by_hand: Any) -> None:
     np.testing.assert_allclose(posterior["effect"].mean, by_hand["effect"].mean, rtol=1e-12)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_what_is_asked_afterwards_takes_tables_too(fitted: Any, by_hand: Any) -> None:
     frame, arrays = table(), coded(table())
     shuffled = frame.sample(frac=1, random_state=0)[frame.columns[::-1]]
@@ -220,6 +221,7 @@ def test_names_and_columns_that_agree_in_part_are_refused() -> None:
         statement().fit({**coded(frame), "X": frame[["slope"]].assign(other=1.0)})
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_columns_under_other_names_are_taken_by_place(by_hand: Any) -> None:
     frame = table()
     renamed = frame[["intercept", "slope"]].set_axis(["one", "two"], axis=1)

@@ -88,6 +88,7 @@ def test_a_saved_fit_to_vectors_seen_in_part_is_not_exact(tmp_path) -> None:
     assert model.fit({"y": CAMEL[:4]}).is_exact
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.starts_of_users
 @pytest.mark.parametrize(("size", "vague"), [(30.0, 1e-4), (1000.0, 1e-4), (10_000.0, 0.1)])
 def test_salmon_starts_near_its_counts(size: float, vague: float) -> None:
@@ -128,7 +129,7 @@ def _of_effects(
     return mean, np.sqrt(density.sum(axis=1) @ levels**2 - mean**2), tuple(np.exp(ends))
 
 
-@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("centred", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_surgical(centred: bool) -> None:
     """The effect of each hospital, a row of its own, has one factor with the level where figures are integrated."""
     n = np.array([47, 148, 119, 810, 211, 196, 148, 215, 207, 97, 256, 360])
@@ -157,7 +158,7 @@ def test_surgical(centred: bool) -> None:
     assert posterior.elbo == plain.elbo
 
 
-@pytest.mark.parametrize("n_rows", [1, 4])
+@pytest.mark.parametrize("n_rows", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_counts_of_patients(n_rows: int) -> None:
     """As Epil: counts with more variance than a Poisson, of patients with an effect each, integrated as answers are."""
     rng, size = np.random.default_rng(2), 50.0
@@ -233,18 +234,22 @@ def test_effects_of_rows_are_integrated_over_in_every_fit_of_equal_models() -> N
 
 
 @pytest.mark.parametrize(
-    ("n_missing", "remark"), [(0, "weighted draws"), (10, "'own' of a row and the hidden")]
+    ("n_missing", "remark"),
+    [
+        pytest.param(0, "weighted draws", marks=pytest.mark.slow),
+        (5, "'own' of a row and the hidden"),
+    ],
 )
 def test_effects_of_rows_beside_a_covariate_are_drawn_or_in_doubt(n_missing: int, remark: str) -> None:
     """A column with a distribution is no effect, whether or not it is known in all rows."""
     rng, row = np.random.default_rng(3), cv.Plate("row")
-    x = rng.normal(size=40)
+    x = rng.normal(size=20)
     own = cv.Normal("own", 0.0, cv.Gamma("between", 2.0, 1.0), plates=row)
     hidden = cv.Normal("x", cv.Normal("m", 0.0, 0.1), cv.Gamma("q", 1.0, 1.0), plates=row)
     line = cv.Normal("level", 0.0, 0.1) + cv.Normal("slope", 0.0, 0.1) * hidden + own
     model = cv.Model(cv.Binomial("y", 12, cv.logistic(line), plates=row))
-    y = rng.binomial(12, 1 / (1 + np.exp(0.3 - x - 0.7 * rng.normal(size=40))))
-    told = model.fit({"x": np.where(np.arange(40) < n_missing, np.nan, x), "y": y}, seed=0)
+    y = rng.binomial(12, 1 / (1 + np.exp(0.3 - x - 0.7 * rng.normal(size=20))))
+    told = model.fit({"x": np.where(np.arange(20) < n_missing, np.nan, x), "y": y}, seed=0)
     assert remark in told.interval_remark
 
 

@@ -71,6 +71,7 @@ def test_softmax_regression_is_at_the_mode_with_the_covariance_of_laplace() -> N
     np.testing.assert_allclose(covariance.reshape(6, 6), np.linalg.inv(hessian), atol=1e-5)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("link", LINK)
 def test_regressions_pass_the_kit_with_weights_missing_labels_schedules_and_files(

@@ -114,6 +114,8 @@ def test_regressions_are_below_the_evidence_and_pass_the_kit(kind: str) -> None:
     np.testing.assert_allclose(posterior.linear_response(data).sd("w"), exact, rtol=0.1)
 
 
+@pytest.mark.thinned(2)
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize("kind", MODELS)
 def test_weights_missing_counts_schedules_threads_and_files(kind: str, tmp_path: Path) -> None:
     model, data = MODELS[kind]

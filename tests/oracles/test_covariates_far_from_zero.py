@@ -117,6 +117,7 @@ def labelled(rng: np.random.Generator, at: float) -> Case:
 CASES = (one, two, beside_complete_and_yes, answers, vector, beside_scores, labelled)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 @pytest.mark.parametrize(
     "seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
@@ -153,7 +154,8 @@ def test_a_fit_is_the_same_from_wherever_a_covariate_is_measured(
         np.testing.assert_allclose(again.standard_deviation, told.standard_deviation, rtol=0.01)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.usefixtures("figures_of_factors")
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_hidden_label_may_choose_the_line_of_a_covariate_far_from_zero(seed: int) -> None:
     found = []
     for at in (0.0, FAR):

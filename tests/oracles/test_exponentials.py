@@ -14,6 +14,7 @@ from caviar.families import TruncatedNormal
 OBS = cv.Plate("obs")
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("level", [-3.0, -0.2, 0.1, 2.0])
 def test_one_coefficient_has_its_exact_posterior(level):
     y = level + 0.5 * np.random.default_rng(0).normal(size=6)

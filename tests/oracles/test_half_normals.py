@@ -110,6 +110,7 @@ def test_what_has_no_update_or_no_value_is_refused():
         cv.Model(cv.HalfNormal("a", 1.0, plates=OBS)).fit({"a": [1.0, -1.0]})
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("kind", "prior"), [(cv.HalfNormal, halfnorm(scale=2**0.5)), (cv.Exponential, expon(scale=2.0))]
 )
@@ -118,7 +119,7 @@ def test_corrected_intervals_have_no_negative_numbers(kind, prior):
     y = 0.2 + np.random.default_rng(11).normal(0, 0.5, 12)
     model = cv.Model(cv.Normal("y", kind("a", 0.5), cv.Gamma("tau", 2, 1), plates=OBS))
     posterior = model.fit({"y": y}, uncertainty="second_order")
-    a, tau = np.meshgrid(np.linspace(0, 3, 1501), np.exp(np.linspace(-5, 4, 901)), indexing="ij")
+    a, tau = np.meshgrid(np.linspace(0, 3, 751), np.exp(np.linspace(-5, 4, 451)), indexing="ij")
     log_p = prior.logpdf(a) + gamma(2).logpdf(tau) + np.log(tau)
     log_p += sum(norm.logpdf(own, a, tau**-0.5) for own in y)
     share = np.exp(log_p - log_p.max()).sum(axis=1)

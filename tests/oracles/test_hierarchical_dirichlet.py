@@ -69,6 +69,7 @@ def _added_value(kind: str) -> np.ndarray:
 ADDED = ["nothing", "a number", "a vector", "a row each", "several"]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", ADDED)
 def test_hidden_sticks_alone_have_their_exact_posterior(kind: str) -> None:
     beta = cv.StickBreaking("beta", GAMMA, 3)

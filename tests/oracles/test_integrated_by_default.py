@@ -125,7 +125,7 @@ CASES = {
 }
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("case", CASES)
 def test_a_level_and_groups_are_those_of_a_grid(case, seed):

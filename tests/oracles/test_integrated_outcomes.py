@@ -122,6 +122,7 @@ def test_the_evidence_given_a_precision_has_the_cubes_of_what_rows_say(link, off
     assert np.ptp(np.array(found) - exact) < off
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("known", [{}, {"a": [np.nan, 1.5, np.nan, -0.5, np.nan, np.nan, np.nan, np.nan]}])
 def test_draws_of_the_factor_tell_what_the_whole_matrix_does(monkeypatch, known):
     posterior, data = fitted("probit", "expectation", SEPARATED, 5, known, uncertainty="mean_field")

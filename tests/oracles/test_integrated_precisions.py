@@ -49,6 +49,7 @@ def by_quadrature(table: pd.DataFrame, n: int = 300) -> tuple[Weighted, Weighted
     return Weighted(between, weights), Weighted(noise, weights), (float(mean), float(np.sqrt(variance)))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("n_groups", "seed", "sd"), [(5, 0, 1.0), (5, 1, 0.2), (6, 2, 2.0), (40, 3, 0.5)])
 def test_standard_deviations_between_few_groups_are_those_of_quadrature(n_groups, seed, sd):
     table = dyestuff(n_groups, seed, sd)

@@ -118,6 +118,7 @@ def _rates():
     return model, {"y": y, "g": G, "own": _given(values)}, _apart(values, y), ["spread"]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("make", [_groups, _slopes, _alone, _rates])
 def test_figures_are_those_of_the_smaller_model(make):
     model, data, smaller, names = make()
@@ -150,6 +151,7 @@ def test_predictions_are_those_of_the_smaller_model():
     np.testing.assert_allclose(one.interval(0.9), other.interval(0.9), rtol=1e-5)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("is_above", [False, True])
 def test_predictions_are_those_of_quadrature(is_above):
     """Over both precisions; given these all is Normal. The mean of the effects is unknown, or they share no factor."""

@@ -195,6 +195,7 @@ def test_a_new_document_is_predicted_from_its_words():
         assert predicted["y"].sd[d] == pytest.approx(np.sqrt(spread))
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_a_document_without_a_response_has_the_frequencies_of_its_words():
     data = documents(10, 4, 2)
     posterior = supervised(4, 2).fit(data, seed=0)

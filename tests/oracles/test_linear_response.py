@@ -113,7 +113,7 @@ def _pushed() -> cv.Model:
 _FOLLOWED = lfilter([1.0], [1.0, -0.8], np.random.default_rng(3).normal(size=40))
 """States that follow each other: each is 0.8 times the one before, plus noise."""
 
-_DEAR = {"linear dynamics": pytest.mark.slow}
+_DEAR = {"linear dynamics": pytest.mark.slow, "chain with inputs": pytest.mark.slow}
 _STATED: dict[str, tuple[Callable[[], cv.Model], dict[str, Any], str]] = {
     "missing entries": (_gappy, {"x": _GAPPY}, "mean"),
     "missing entries, one component": (_gappy_alone, {"x": _GAPPY}, "precision"),

@@ -180,6 +180,7 @@ def test_schedules_restarts_and_starts_end_at_the_same_place():
         model.fit(DATA, schedule="stochastic")
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_predictions_draws_and_files(tmp_path):
     posterior = regression(cv.Thresholds("cut", 3)).fit(DATA, uncertainty="mean_field")
     predicted = posterior.predict({"X": X[:5]})["y"].mean

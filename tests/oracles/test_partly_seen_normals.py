@@ -168,6 +168,7 @@ def test_a_label_that_chooses_the_width_beside_what_is_not_seen():
     assert evidence - 1 < above.fit({"y": x}, factors=[]).elbo < evidence
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_saved_simulated_and_predicted(tmp_path):
     leaf = cv.TruncatedNormal(
         "y", cv.Normal("mu", 0.5, 1.0), cv.Gamma("tau", 2.0, 2.0), lower=0.0, plates=OBS

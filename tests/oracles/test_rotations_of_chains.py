@@ -63,6 +63,7 @@ def _log_density(paths, noise):
     return total
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("noise", NOISES)
 def test_what_is_said_of_turned_states_is_their_density_without_the_transition(noise):
     paths, turn = _paths(0), np.array([[0.9, 0.3], [-0.4, 1.1]])
@@ -139,7 +140,7 @@ def _turned_by(state, group, turn):
 KINDS = ["plain", "relevance", "walk", "noise", "first"]
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_turn_gains_what_it_promises_and_more(kind):
     model, data = _system(kind)
@@ -152,7 +153,7 @@ def test_a_turn_gains_what_it_promises_and_more(kind):
     assert _turned_by(state, group, turn).elbo - state.elbo > gain - 1e-8
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_objective_rises_with_a_turn_as_it_is_said_to(kind):
     model, data = _system(kind)
@@ -192,7 +193,7 @@ def test_ends_are_the_same_and_nothing_moves_there(kind, monkeypatch):
 
 def test_two_chains_with_the_same_loadings_turn_together():
     model, data = _system("plain", n_chains=2)
-    seen, posterior = states_before_turns(model, data, seed=0, max_iter=20)
+    seen, posterior = states_before_turns(model, data, seed=0, max_iter=8)
     (group,) = (own.group for own in seen[0][0].turns)
     assert {own.variable.name for own in group.members} == {"w", "s0", "s1"}
     assert np.all(np.diff(posterior.elbo_trace) > -1e-7)

@@ -126,7 +126,7 @@ def _away(model, data):
     return {"v": q["v"].mean * np.array([0.1, 3.0, 20.0])}
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("kind", ["known", "learnt", "of parts"])
 @pytest.mark.parametrize("make", [table, pairs])
 def test_a_turn_gains_what_it_promises(kind, make):
@@ -175,6 +175,7 @@ def test_weights_of_rows_count_as_equal_rows(kind):
     assert one.elbo == pytest.approx(other.elbo, abs=1e-5)
 
 
+@pytest.mark.slow  # crossed groups below settle as quickly
 @pytest.mark.thinned(18)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["known", "learnt", "of parts"])

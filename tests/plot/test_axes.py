@@ -12,7 +12,7 @@ import caviar as cv
 from plot.gallery import GALLERY
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("name", GALLERY)
 def test_given_axes_are_drawn_into_and_given_back(name):
     picture = GALLERY[name]
@@ -31,7 +31,7 @@ def test_given_axes_are_drawn_into_and_given_back(name):
         assert len(drawn.ravel()) == len(own.ravel())
 
 
-@pytest.mark.thinned(6)
+@pytest.mark.thinned(12)
 @pytest.mark.parametrize("name", GALLERY)
 def test_settings_are_left_as_they_were(name):
     before = dict(mpl.rcParams)

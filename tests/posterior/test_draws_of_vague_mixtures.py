@@ -10,6 +10,7 @@ import caviar as cv
 OBS = cv.Plate("obs")
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("shape", "n"), [(1e-3, 10), (1e-3, 30), (1e-2, 10)])
 def test_precisions_with_a_vague_prior(shape: float, n: int) -> None:
     rng, component = np.random.default_rng(0), cv.Plate("component", 2)

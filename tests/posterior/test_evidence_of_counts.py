@@ -44,6 +44,7 @@ def test_the_evidence_of_a_table_is_that_of_a_grid(fitted) -> None:
     assert found.value == pytest.approx(evidence, abs=max(0.02, 4 * found.error))
 
 
+@pytest.mark.slow  # tests/kit has exact draws of other models
 def test_exact_draws_have_the_mean_of_a_grid(fitted) -> None:
     _, mean = exact()
     draws = cv.testing.exact_draws(*fitted, n_steps=600)

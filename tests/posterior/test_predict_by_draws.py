@@ -139,7 +139,7 @@ def assert_is_exact(kind, n_steps, *, error):
         assert (np.abs(told.quantile(ENDS) - ends) < most).all()
 
 
-@pytest.mark.parametrize("kind", ["probit", "logistic"])
+@pytest.mark.parametrize("kind", ["probit", pytest.param("logistic", marks=pytest.mark.slow)])
 def test_answers_of_few_rows_are_those_of_exact_draws(kind):
     """Under q the standard deviation of a far answer is a tenth to two thirds of this."""
     assert_is_exact(kind, 1_500, error=0.12)
@@ -190,9 +190,9 @@ PARTLY = {
 def test_all_draws_together_are_each_draw_by_itself(kind, new, name):
     """Whatever is known of new rows: what they hide has its distribution given each draw."""
     posterior, *_ = fitted(kind)
-    draws = draws_of(posterior).thinned(60)
+    draws = draws_of(posterior).thinned(20)
     told = predicted_by(posterior, draws, new)[name]
-    means, sds = given_each(posterior, new, name, draws.values, 60)
+    means, sds = given_each(posterior, new, name, draws.values, 20)
     mean = means.mean(axis=0)
     np.testing.assert_allclose(told.mean, mean, rtol=1e-6, atol=1e-9)
     sd = np.sqrt((sds**2 + (means - mean) ** 2).mean(axis=0))
@@ -265,7 +265,10 @@ def test_parts_that_become_one_keep_means_variances_and_quantiles():
         np.testing.assert_allclose(told.mean, like.mean, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(told.sd, like.sd, rtol=1e-10)
         levels = [0.005, 0.025, 0.25, 0.5, 0.9, 0.975, 0.995]
-        np.testing.assert_allclose(told.quantile(levels), like.quantile(levels), atol=0.02 * like.sd.max())
+        found, most = told.quantile(levels)[:, None], 0.02 * like.sd.max()
+        lower, upper = ((weights * ndtr((found + by - means) / sds)).sum(axis=1) for by in (-most, most))
+        assert (lower < np.array(levels)[:, None]).all()
+        assert (upper > np.array(levels)[:, None]).all()
         np.testing.assert_allclose(few[0].sum(axis=0), 1.0)
 
 

@@ -47,6 +47,7 @@ def exact(at):
     return np.interp(LEVELS, below, ends), mean, np.sqrt(weights @ (sds**2 + (means - mean) ** 2))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("factors", ["together", "apart"])
 def test_it_is_quadrature_over_the_noise(factors):
     """With one vector of coefficients, and with two numbers that share a factor."""
@@ -235,6 +236,7 @@ def of_means_above(noise, prior=(0.5, 0.04)):
     )
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("noise", ["constant", "data", "unknown"])
 def test_effects_with_unknown_means_are_those_of_linear_algebra(noise):
     """Two levels above the units, given values of the precisions."""

@@ -15,7 +15,7 @@ DEAR = (25, 31, 47, 59)
 @pytest.mark.parametrize("part", range(4))
 def test_models_with_links_tables_effects_and_chains(part: int):
     """Each against enumeration, or its densities and finite differences; the seed says which model."""
-    for seed in range(part, amount(60, 300), 4):
+    for seed in range(part, amount(40, 300), 4):
         if seed in DEAR and not thinning.is_whole:
             continue
         with warnings.catch_warnings():

@@ -113,6 +113,7 @@ def test_densities_integrate_to_one_and_are_the_sum_of_their_parts(mixture):
         )
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_the_least_expected_rows_are_found(mixture):
     rows = np.concatenate([X, [[3.0, 200.0], [-5.0, 50.0]]])
     page = gather(mixture, rows)

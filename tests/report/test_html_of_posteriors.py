@@ -316,6 +316,7 @@ def test_every_model_has_a_page(name, tmp_path):
     assert {line["name"] for line in page["statement"]} >= own
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_answers_are_judged_by_their_shares_and_links_hide_nothing():
     data = regression_data(200)
     data["y"] = (data["y"] > 1).astype(float)
@@ -409,6 +410,7 @@ def test_the_page_of_topics_found_shows_those_with_words():
     assert (weights["name"], len(weights["mean"])) == ("weights", 2)
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_checks_of_a_mixture_are_called_as_its_columns():
     X = cv.datasets.load_faithful().values
     mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(X)
@@ -416,6 +418,7 @@ def test_checks_of_a_mixture_are_called_as_its_columns():
     assert [own["name"] for own in gather(mixture, X)["checks"]["replicates"]] == ["eruptions", "waiting"]
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_states_come_before_the_model_without_names_of_code(tmp_path):
     rows = np.repeat([0.0, 4.0, 0.0, 4.0], 10)[:, None] + np.random.default_rng(0).normal(size=(40, 1))
     data = {"X": rows, "lengths": [20, 20]}

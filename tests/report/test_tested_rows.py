@@ -62,6 +62,7 @@ def covered(posterior, data):
     return np.abs(data["y"] - told.mean) <= 1.959964 * told.standard_deviation
 
 
+@pytest.mark.usefixtures("figures_of_factors")
 def test_what_is_left_out_is_told_beside_what_is_in_sample():
     data = wide(0, 120, 60)
     page = gather(cv.models.linear_regression(60).fit(data), data)

@@ -44,6 +44,7 @@ def answers(rng, n=120, n_items=20):
     return model, data, {"z": z}
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("draw", [members, answers])
 def test_fits_end_about_as_high_as_from_the_labels_that_drew_the_data(draw):
     model, data, labels = draw(np.random.default_rng([0, 5]))

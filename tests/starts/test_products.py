@@ -99,7 +99,7 @@ def test_factors_of_an_earlier_fit_keep_their_axes():
         assert np.allclose(second["loadings"].mean, first["loadings"].mean, atol=0.2)
 
 
-@pytest.mark.parametrize("kind", ["numbers", "answers"])
+@pytest.mark.parametrize("kind", ["numbers", pytest.param("answers", marks=pytest.mark.slow)])
 def test_priors_that_tell_the_axes_of_a_product_begin_it(kind):
     """The priors of two items fix signs and axes of all: principal components alone ended 164 and 38 nats below."""
     rng, obs = np.random.default_rng(0), cv.Plate("obs")

@@ -82,7 +82,7 @@ def _with_background(own: Simulated) -> tuple[cv.Model, dict[str, object]]:
     [
         # plain counts are those of the tests below
         pytest.param(_plain, marks=pytest.mark.slow),
-        _with_exposure,
+        pytest.param(_with_exposure, marks=pytest.mark.slow),
         _with_exposure_of_cells,
         pytest.param(_with_exposure_of_columns, marks=pytest.mark.slow),
         _with_gaps,

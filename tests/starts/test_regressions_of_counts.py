@@ -19,7 +19,7 @@ def _labels(rng, has_order):
     return steps, cv.MarkovChain("z", [0.5, 0.5], moves, along=ROW)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("seed", [100, 102])
 @pytest.mark.parametrize("has_order", [False, True], ids=["mixture", "states"])
 @pytest.mark.parametrize("trials", ["known", "of rows", None])

@@ -128,7 +128,7 @@ def test_starts_with_more_numbers_than_fit_run_by_themselves(n_numbers, n_batche
     assert len(batches.made) == n_batches
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("accelerate", [True, False])
 @pytest.mark.parametrize("make", MODELS)
 def test_each_start_ends_where_it_ends_by_itself(make, accelerate, batches):

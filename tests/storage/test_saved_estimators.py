@@ -5,6 +5,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from thinning import amount
 
 import caviar as cv
 from caviar.storage import pack, read, write
@@ -70,7 +71,8 @@ def fitted(request):
     return estimator.fit(X), X
 
 
-@pytest.mark.thinned(10)
+@pytest.mark.usefixtures("figures_of_factors")
+@pytest.mark.thinned(20)
 def test_a_loaded_estimator_does_what_the_saved_one_did(fitted, tmp_path):
     estimator, X = fitted
     estimator.save(tmp_path / "m.caviar")
@@ -107,7 +109,8 @@ def test_every_attribute_and_parameter_comes_back(fitted, tmp_path):
             np.testing.assert_array_equal(getattr(loaded, name), value, err_msg=name)
 
 
-@pytest.mark.thinned(8)
+@pytest.mark.usefixtures("figures_of_factors")
+@pytest.mark.thinned(16)
 def test_the_posterior_comes_back(fitted, tmp_path):
     estimator, X = fitted
     estimator.save(tmp_path / "m.caviar")
@@ -171,7 +174,8 @@ def test_damaged_files_are_refused_or_load_as_they_were(saved):
     content, rng = saved.read_bytes(), np.random.default_rng(0)
     expected = cv.load(saved).score_samples(FAITHFUL)
     refused = 0
-    for number in range(600):
+    n_files = amount(150, 600)
+    for number in range(n_files):
         at, damaged = int(rng.integers(len(content))), bytearray(content)
         if number % 3 == 0:
             del damaged[at:]
@@ -186,7 +190,7 @@ def test_damaged_files_are_refused_or_load_as_they_were(saved):
             refused += 1
         else:
             np.testing.assert_array_equal(loaded.score_samples(FAITHFUL), expected)
-    assert refused > 400
+    assert refused > 2 / 3 * n_files
 
 
 def places(value, path=()):

@@ -28,7 +28,7 @@ def level(rows):
     return cv.Model(cv.Normal("x", cv.Normal("mean", 0, 0.1), tau, plates=cv.Plate("obs"))).fit({"x": rows})
 
 
-@pytest.mark.thinned(10)
+@pytest.mark.thinned(20)
 @pytest.mark.parametrize("name", FITS)
 def test_a_loaded_posterior_is_the_saved_one(name, path):
     posterior, data = fit_of(name)

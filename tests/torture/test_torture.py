@@ -39,7 +39,7 @@ ALL = [
 ]
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize(("name", "shell"), ALL)
 def test_every_fit_is_sound_or_refused_in_words(name, shell, request):
     slow = request.node.get_closest_marker("slow") is not None

@@ -53,6 +53,7 @@ def test_small_steps():
     np.testing.assert_allclose(fit.elbo, fit.elbo_at({}, {"x": X}), rtol=1e-11)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("schedule", ["batch", cv.Incremental(4), cv.Stochastic(500)])
 def test_a_fit_that_was_broken_off_ends_with_the_same_bits(schedule, tmp_path):
     arguments = {"seed": 0, "schedule": schedule, "responsibilities": 4, "max_iter": 6, "tol": 0.0}

@@ -48,6 +48,7 @@ def steps(monkeypatch) -> list[tuple[int, float, float]]:
     return found
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_fits_end_higher_and_never_fall(seed, steps, monkeypatch):
     X, labels = clusters(seed)

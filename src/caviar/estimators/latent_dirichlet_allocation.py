@@ -533,8 +533,8 @@ class LatentDirichletAllocation(
         --------
         >>> import caviar as cv
         >>> counts = cv.datasets.load_political_blogs().counts
-        >>> lda = cv.LatentDirichletAllocation(5, random_state=0, tol=1.0).fit(counts[:400])
-        >>> bool(lda.completion_perplexity(counts[400:]) < 2632 / 1.5)  # of 2,632 words
+        >>> lda = cv.LatentDirichletAllocation(5, random_state=0, tol=1.0).fit(counts[:200])
+        >>> bool(lda.completion_perplexity(counts[200:400]) < 2632 / 1.5)  # of 2,632 words
         True
         """
         check_is_fitted(self)

@@ -74,7 +74,7 @@ def dirichlet_process_mixture(
     --------
     >>> from caviar.datasets import load_faithful
     >>> model = dirichlet_process_mixture(2, 6)
-    >>> posterior = model.fit({"x": load_faithful().values}, seed=0, n_restarts=5)
+    >>> posterior = model.fit({"x": load_faithful().values}, seed=0, n_restarts=3)
     >>> mean = posterior["weights"].mean
     >>> int((mean > 0.05).sum())
     2

@@ -100,8 +100,8 @@ def linear_dynamical_system(
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> angle = 0.2 * np.arange(400)
-    >>> x = np.stack([np.cos(angle), np.sin(angle), np.cos(angle + 1)], axis=1) + 0.3 * rng.normal(size=(400, 3))
+    >>> angle = 0.2 * np.arange(200)
+    >>> x = np.stack([np.cos(angle), np.sin(angle), np.cos(angle + 1)], axis=1) + 0.3 * rng.normal(size=(200, 3))
     >>> posterior = linear_dynamical_system(3, 2).fit({"x": x}, seed=0, max_iter=300)
     >>> np.angle(np.linalg.eigvals(posterior["transition"].mean)).round(2)
     array([ 0.2, -0.2])

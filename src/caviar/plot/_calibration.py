@@ -81,7 +81,7 @@ def calibration(
     >>> sleep = cv.datasets.load_sleepstudy()
     >>> table = {name: sleep.column(name) for name in sleep.columns}
     >>> model = cv.MixedModel("reaction ~ days + (days | subject)", family="student").fit(table)
-    >>> ax = cv.plot.calibration(model, table, n_folds=10)
+    >>> ax = cv.plot.calibration(model, table, n_folds=5)
     >>> print(ax.get_xlabel(), len(ax.patches))
     probability of at most the observed reaction 18
     """
