@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +11,9 @@ from scipy.special import betainc, betaln, gammaincc, gammaln, ndtr, ndtri, xlog
 from caviar._typing import AnyArray, Array
 
 _DOUBLINGS = 200
+
+_BLOCK = 2**16
+"""Values of parts of a mixture that are found together: they stay in the cache."""
 
 
 class ByMoments(ABC):
@@ -48,10 +50,25 @@ class ByMoments(ABC):
 
     def below_in_mixture(self, value: Array, parts: tuple[tuple[Array, Array, Array], ...]) -> Array:
         """Return the probability of at most this value under a mixture; parts without weight do not count."""
-        return sum(
-            (np.where(weight > 0, weight * self.below(value, mean, sd), 0.0) for weight, mean, sd in parts),
-            start=np.zeros(()),
-        )
+        return self._below(value, *_stacked(parts))
+
+    def _below(self, value: Array, weight: Array, mean: Array, sd: Array) -> Array:
+        """Return the same of parts along a first axis, (m, ...)."""
+        found, size = np.zeros(np.shape(value)), max(1, _BLOCK // max(1, mean[0].size))
+        for first in range(0, len(mean), size):
+            some = slice(first, first + size)
+            below = weight[some] * self.below(value, mean[some], sd[some])
+            found = found + np.where(weight[some] > 0, below, 0.0).sum(axis=0)
+        return found
+
+
+def _stacked(parts: tuple[tuple[Array, Array, Array], ...]) -> tuple[Array, Array, Array]:
+    """Return weight, mean and standard deviation of the parts of a mixture, (m, ...) each."""
+    shape = np.broadcast_shapes(*[np.shape(own) for part in parts for own in part])
+    weight, mean, sd = (
+        np.stack([np.broadcast_to(own, shape) for own in several]) for several in zip(*parts, strict=True)
+    )
+    return weight, mean, sd
 
 
 class Reals(ByMoments):
@@ -80,11 +97,12 @@ class Reals(ByMoments):
 
     def quantile(self, q: float, parts: tuple[tuple[Array, Array, Array], ...]) -> Array:
         """Return the quantile, by bisection between those of the parts."""
-        ends = [np.where(weight > 0, mean + ndtri(q) * sd, np.nan) for weight, mean, sd in parts]
+        stacked = weight, mean, sd = _stacked(parts)
+        ends = np.where(weight > 0, mean + ndtri(q) * sd, np.nan)
         low, high = np.fmin.reduce(ends), np.fmax.reduce(ends)
         for _ in range(60 if len(parts) > 1 else 0):
             middle = 0.5 * (low + high)
-            is_below = self.below_in_mixture(middle, parts) > q
+            is_below = self._below(middle, *stacked) > q
             low, high = np.where(is_below, low, middle), np.where(is_below, middle, high)
         return 0.5 * (low + high)
 
@@ -160,14 +178,14 @@ class Counts(ByMoments):
 
     def quantile(self, q: float, parts: tuple[tuple[Array, Array, Array], ...]) -> Array:
         """Return the quantile: from that of a Normal by steps that double, and then by bisection."""
-        shape = np.broadcast_shapes(*(np.shape(own) for part in parts for own in part))
-        flat = [tuple(np.broadcast_to(own, shape).ravel() for own in part) for part in parts]
+        several = _stacked(parts)
+        shape = several[0].shape[1:]
+        weight, mean, sd = (own.reshape(len(own), -1) for own in several)
 
         def are_short(places: AnyArray, values: Array) -> AnyArray:
-            some = tuple((weight[places], mean[places], sd[places]) for weight, mean, sd in flat)
-            return self.below_in_mixture(values, some) < q
+            return self._below(values, weight[:, places], mean[:, places], sd[:, places]) < q
 
-        guess, step = _guess(q, flat)
+        guess, step = _guess(q, weight, mean, sd)
         everywhere = np.arange(len(guess))
         low, high = guess - step, guess + step
         is_less = are_short(everywhere, low)
@@ -194,9 +212,8 @@ class Counts(ByMoments):
             low[places[is_less]], high[places[~is_less]] = middle[is_less], middle[~is_less]
 
 
-def _guess(q: float, parts: Sequence[tuple[Array, ...]]) -> tuple[Array, Array]:
+def _guess(q: float, weights: Array, means: Array, sds: Array) -> tuple[Array, Array]:
     """Return about where the quantiles of mixtures of counts are, and a step that is small beside their spread."""
-    weights, means, sds = (np.array(own) for own in zip(*parts, strict=True))
     with np.errstate(all="ignore"):
         mean = np.where(weights > 0, weights * means, 0.0).sum(axis=0)
         spread = np.where(weights > 0, weights * (np.square(sds) + np.square(means - mean)), 0.0).sum(axis=0)
