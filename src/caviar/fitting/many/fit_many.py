@@ -60,9 +60,9 @@ def fit_many(
 
     Groups with the same columns are fitted together in a batch, which is faster than single fits. From the same start,
     each group has the same updates and ends at the same optimum as in a single fit. The batch makes the starts too:
-    k-means of the columns or of whitened rows, whichever has the higher objective, and if its labels are ambiguous
-    several others, of which the best is kept. Groups with missing values or a component that collapses, and other kinds
-    of models, are fitted one by one.
+    k-means of the columns or of whitened rows, whichever has the higher objective. If its labels are ambiguous, or the
+    objective may be higher with two components merged, several others are made, and the best is kept. Groups with
+    missing values or a component that collapses, and other kinds of models, are fitted one by one.
 
     Parameters
     ----------
