@@ -136,7 +136,9 @@ def _check_partition(model: Model, *parts: Any) -> None:
     if sorted(names) != sorted(model.variables):
         raise ValueError("its factors are not those of its model")
     observed = parts[-1]
-    if any(leaf.name not in observed for leaf in model.leaves):
+    # others may be hidden in some rows, though they are stated as observed
+    parents = {parent for variable in model.variables.values() for parent in variable.parents}
+    if any(leaf.name not in observed for leaf in model.leaves if leaf not in parents):
         raise ValueError("a leaf of its model was not observed")
 
 
