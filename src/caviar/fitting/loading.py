@@ -256,7 +256,8 @@ def _uncertainty(document: Any, factors: Mapping[str, Any]) -> Uncertainty:
     if document is None:
         return MeanField()
     if "sds" not in document:
-        return MeanField(_text(document["because"]), _text(document.get("doubt", "")))
+        narrower = _text(document.get("narrower", ""))
+        return MeanField(_text(document["because"]), _text(document.get("doubt", "")), narrower=narrower)
     kinds = {"values": Integrated, "draws": Drawn, "shifts": Corrected}
     kind = next((own for name, own in kinds.items() if name in document), Widths)
     return kind.of_plain(document, factors)
