@@ -118,10 +118,10 @@ def test_impossible_fixed_parameters_are_refused(arguments, fixed, message):
 def test_the_floor_of_columns_where_several_components_are_learnt():
     """Each column keeps its own floor, whichever components are known."""
     rows = np.concatenate(
-        [FAITHFUL, np.repeat([[9.0, 9.0]], 20, axis=0), np.repeat([[-9.0, 9.0]], 20, axis=0)]
+        [FAITHFUL, np.repeat([[8.0, 8.0]], 20, axis=0), np.repeat([[-8.0, 8.0]], 20, axis=0)]
     )
     fixed = {
-        "means": [[NAN, NAN], [9.0, 9.0], [-9.0, 9.0]],
+        "means": [[NAN, NAN], [8.0, 8.0], [-8.0, 8.0]],
         "covariances": [[1.0, 40.0], [NAN, NAN], [NAN, NAN]],
     }
     mixture = cv.GaussianMixture(

@@ -236,6 +236,43 @@ def test_what_is_not_supported_is_refused(formula: str, words: str) -> None:
         fitted(formula)
 
 
+@pytest.mark.parametrize(
+    ("effects", "remedy"),
+    [
+        ("x**2", "I(x**2)"),
+        ("z + x^3", "I(x**3)"),
+        ("z + (x)**2", "I(x**2)"),
+        ("(x:z)**2", "I((x * z)**2)"),
+        ("log(abs(x))**2", "I(log(abs(x))**2)"),
+        ("`body mass`**2", "I(`body mass`**2)"),
+        ("z + (x**2 | kind)", "I(x**2)"),
+    ],
+)
+def test_powers_of_a_single_term_are_refused_with_the_way_to_write_them(effects: str, remedy: str) -> None:
+    """They are the term itself in a formula; the slope of what is meant is that of least squares."""
+    x, z = np.random.default_rng(0).normal(size=(2, 60))
+    meant = {
+        "I(x**2)": x**2,
+        "I(x**3)": x**3,
+        "I((x * z)**2)": (x * z) ** 2,
+        "I(log(abs(x))**2)": np.log(np.abs(x)) ** 2,
+        "I(`body mass`**2)": z**2,
+    }[remedy]
+    y = 1 + 3 * meant + 0.1 * np.random.default_rng(1).normal(size=60)
+    table = {"x": x, "z": z, "body mass": z, "kind": np.array(["a", "b", "c"] * 20), "y": y}
+    with pytest.raises(cv.ParameterError, match="leave the power out") as refused:
+        cv.MixedModel(f"y ~ {effects}").fit(table)
+    assert remedy in str(refused.value)
+    slope = np.linalg.lstsq(np.column_stack([np.ones(60), meant]), y)[0][1]
+    assert abs(cv.MixedModel(f"y ~ {remedy}").fit(table).fixef().iloc[-1] - slope) < 0.01
+
+
+def test_powers_of_sums_are_interactions() -> None:
+    x, z = np.random.default_rng(0).normal(size=(2, 30))
+    fit = cv.MixedModel("y ~ (x + z)**2 + I(x**2)").fit({"x": x, "z": z, "y": np.sin(5 * x)})
+    assert fit.names_ == ["Intercept", "x", "z", "I(x ** 2)", "x:z"]
+
+
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("response", ["prop(k, n)", "cbind(k, failed)"])
 def test_curves_are_drawn_of_one_trial(response: str) -> None:

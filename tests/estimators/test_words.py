@@ -81,6 +81,15 @@ def test_a_mixture_of_gaussians_names_the_column_of_an_array_of_words():
         cv.GaussianMixture(2).fit(np.array([["1", "a"], ["2", "b"], ["3", "b"]]))
 
 
+@pytest.mark.parametrize("emission", ["gaussian", "poisson"])
+def test_a_hidden_markov_model_of_texts_is_told_its_own_emission(emission):
+    words = pd.DataFrame({"count": [1.0, 2.0, 1.0] * 10, "kind": ["u", "v", "w"] * 10})
+    says = "'u' in row 0; .*give emission='categorical', which takes one column of categories$"
+    with pytest.raises(cv.DataError, match=says):
+        cv.HiddenMarkovModel(2, emission=emission).fit(words)
+    cv.HiddenMarkovModel(2, emission="categorical", random_state=0).fit(words[["kind"]])
+
+
 TABLE = cv.data.Table(cv.datasets.load_faithful().values, ("eruptions", "waiting"))
 
 

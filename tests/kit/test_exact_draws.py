@@ -206,3 +206,18 @@ def test_answers_that_are_missing_integrate_to_one():
     model = cv.Model(cv.Bernoulli("x", cv.Beta("p", 2, 1), plates=row))
     draws = cv.testing.exact_draws(model.fit({"x": [1, np.nan, 0]}), {"x": [1, np.nan, 0]}, n_steps=600)
     assert draws["p"].mean() == pytest.approx(0.6, abs=0.02)
+
+
+def test_entries_without_an_interval_are_not_taken_for_intervals_that_contain_nothing():
+    """Under its own factor a Wishart has intervals on its diagonal alone."""
+    rows = np.random.default_rng(0).normal(size=(20, 2)) @ [[1.0, 0.5], [0.0, 1.0]]
+    mean = cv.MultivariateNormal("m", np.zeros(2), np.eye(2))
+    x = cv.MultivariateNormal("x", mean, cv.Wishart("L", 3.0, np.eye(2)), plates=cv.Plate("obs"))
+    posterior = cv.Model(x).fit({"x": rows}, uncertainty="mean_field")
+    report = cv.testing.check_intervals(posterior, {"x": rows}, n_steps=500)
+    content = report["L"].content
+    assert np.isnan([content[0, 1], content[1, 0]]).all()
+    assert np.abs(np.diagonal(content) - 0.9).max() < 0.05
+    assert abs(report.worst - 0.9) < 0.06
+    assert "L[0, 0]" in str(report) or "L[1, 1]" in str(report)
+    assert "nan" not in str(report)

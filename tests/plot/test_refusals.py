@@ -1,5 +1,7 @@
 """What cannot be drawn is refused, and the message says what to do."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -20,6 +22,14 @@ from plot.fits import (
 
 def mixed():
     return cv.MixedMixture(2, random_state=0, max_iter=2, tol=1.0).fit(FAITHFUL)
+
+
+COUNTS = np.random.default_rng(0).poisson(2.0, (8, 5))
+
+
+@cache
+def counted():
+    return cv.LatentDirichletAllocation(2, random_state=0).fit(COUNTS)
 
 
 def all_known():
@@ -68,6 +78,11 @@ def all_known():
         (lambda: cv.plot.topic_words(topics(), VOCABULARY, topics=[2]), "from 0 to 1; got 2"),
         (lambda: cv.plot.topic_words(topics(), VOCABULARY, n_words=0), "at least 1; got 0"),
         (lambda: cv.plot.topic_words(factors(), VOCABULARY), "no global variable 'topics'"),
+        (
+            lambda: cv.plot.partial_effects(counted(), COUNTS),
+            "'word' must be one number in each row to be drawn against a column",
+        ),
+        (lambda: cv.plot.regression(counted(), COUNTS), "'word' must be one number in each row"),
     ],
 )
 def test_the_message_says_what_to_do(draw, says):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm, poisson
+from scipy.stats import t as student
 from thinning import amount
 
 import caviar as cv
@@ -65,3 +66,48 @@ def test_wrong_values_are_refused():
         posterior.log_predictive({"x": [2]}, given={"scale": 3})
     with pytest.raises(cv.ParameterError, match="rate"):
         posterior.log_predictive({"x": [2]}, given={"rate": [3, 4]})
+
+
+def test_rows_of_factor_analysis_have_the_density_of_scipy():
+    """The factors of a row are integrated out, of entries that are there: marginals of one Normal."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 5)) + 0.4 * rng.normal(size=(60, 5))
+    posterior = cv.models.factor_analysis(5, 2).fit({"x": x}, seed=0)
+    new = x[:4] + 0.1
+    partly = new.copy()
+    partly[0, 1] = partly[2, :3] = np.nan
+    without = new.copy()
+    without[:, 1] = np.nan
+    for number in range(3):
+        draw = one(posterior.sample(3, seed=1), number)
+        covariance = draw["loadings"] @ draw["loadings"].T + np.diag(1 / draw["tau"])
+        for rows in (new, partly, without):
+            seen = ~np.isnan(rows)
+            expected = [
+                multivariate_normal(draw["mean"][own], covariance[np.ix_(own, own)]).logpdf(row[own])
+                for row, own in zip(rows, seen, strict=True)
+            ]
+            found = posterior.log_predictive({"x": rows}, given=draw)
+            np.testing.assert_allclose(found, expected, rtol=1e-9)
+    # the factors of q are independent, so that without values of all globals there is no closed form
+    with pytest.raises(cv.ModelError, match="no closed form"):
+        posterior.log_predictive({"x": new}, given={"tau": draw["tau"]})
+    with pytest.raises(cv.ModelError, match="no closed form"):
+        posterior.log_predictive({"x": new})
+
+
+def test_student_noise_and_missing_covariates_are_integrated_out_at_given_parameters():
+    rng, obs = np.random.default_rng(0), cv.Plate("obs")
+    x, y = rng.normal(size=20), rng.standard_t(4, size=20)
+    weight = cv.Gamma("weight", 2, 2, plates=obs)
+    mean = cv.Normal("a", 0, 1)
+    model = cv.Model(cv.Normal("y", mean, weight * cv.Gamma("tau", 1, 1), plates=obs))
+    found = model.fit({"y": y}).log_predictive({"y": y}, given={"a": 0.3, "tau": 2.0})
+    np.testing.assert_allclose(found, student(4, 0.3, 0.5**0.5).logpdf(y), rtol=1e-9)
+    column = cv.Normal("x", 1.0, 4.0, plates=obs)
+    model = cv.Model(cv.Normal("y", cv.Normal("b", 0, 1) * column, 2.0, plates=obs), column)
+    x[::4] = np.nan
+    found = model.fit({"x": x, "y": y}).log_predictive({"x": x, "y": y}, given={"b": 0.5})
+    known = norm(0.5 * x, 0.5**0.5).logpdf(y) + norm(1.0, 0.5).logpdf(x)
+    hidden = norm(0.5, (0.5 + 0.25 / 4) ** 0.5).logpdf(y)
+    np.testing.assert_allclose(found, np.where(np.isnan(x), hidden, known), rtol=1e-9)

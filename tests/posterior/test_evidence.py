@@ -1,6 +1,7 @@
 """The evidence with its error: against closed forms, enumeration and quadrature."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from scipy import stats
 from scipy.special import comb, expit, log_expit, log_ndtr, logsumexp
 
 import caviar as cv
+from caviar.posterior.evidence.comparison import Comparison
 
 OBS = cv.Plate("obs")
 
@@ -339,6 +341,14 @@ def test_models_side_by_side():
 
     bounds = cv.compare(fits)
     assert "only the ELBO" in bounds.remark
+    assert "compare(fits, data) estimates log p(x)" in bounds.remark
+    asked = cv.compare(fits, data, method="elbo").remark
+    assert "only the ELBO" in asked
+    assert "method='auto' estimates log p(x)" in asked
+    assert "data" not in asked
+    (row, *_) = cv.compare(fits, data, method="elbo").rows
+    failed = replace(row, evidence=replace(row.evidence, because="the fit has not converged"))
+    assert Comparison((failed,), True).remark.endswith("may be off (the fit has not converged).")
     assert "<p>For &#x27;first&#x27;" in bounds._repr_html_()
     assert "<p>" not in found._repr_html_()
     with pytest.raises(cv.ParameterError, match=r"'k', of type KnownVarianceMixture, is not fitted"):

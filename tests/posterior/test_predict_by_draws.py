@@ -247,6 +247,45 @@ def test_many_rows_and_mean_field_have_the_factors():
     assert isinstance(fits[0]._uncertainty, Judged)
 
 
+@pytest.mark.parametrize("kind", ["linear_response", "second_order"])
+def test_fits_asked_for_other_figures_say_that_their_predictions_may_be_too_narrow(kind, tmp_path):
+    """The exact standard deviation of a far answer is many times as large; draws, which are not made, are near it."""
+    _, data, new, name = fitted("probit")
+    asked = KINDS["probit"]()[0].fit(data, seed=0, uncertainty=kind)
+    told = asked.predict(new)[name]
+    assert (told.sd < 0.7 * exact("probit", asked, data, 300).std(axis=0)).any()
+    assert told.remark.startswith("They are those of mean field, and may be too narrow")
+    assert str(told).count(told.remark) == 1
+    asked.save(tmp_path / "m.caviar")
+    assert cv.load(tmp_path / "m.caviar").predict(new)[name].remark == told.remark
+    # components far apart hide nothing: no draws would predict, and nothing is told
+    theta = cv.NormalGamma("theta", 0.0, 0.1, 1.0, 1.0, plates=cv.Plate("component", 2))
+    z = cv.Categorical("z", cv.Dirichlet("weights", [1.0, 1.0]), plates=OBS)
+    x = np.random.default_rng(0).normal(size=60) + np.repeat([-20.0, 20.0], 30)
+    apart = cv.Model(cv.Normal("x", theta[z], plates=OBS)).fit({"x": x}, seed=0, uncertainty=kind)
+    assert apart.predict({})["x"].remark == ""
+
+
+def test_posteriors_after_earlier_rows_say_that_their_predictions_may_be_too_narrow(tmp_path):
+    model, data, new, name = probit()
+    more = {"x": data["x"][:4] + 0.1, "y": data["y"][:4]}
+    both = {own: np.concatenate([data[own], more[own]]) for own in data}
+    posterior = model.fit(data, seed=0).update(more)
+    told = posterior.predict(new)[name]
+    assert (told.sd < 0.7 * exact("probit", model.fit(both, seed=0), both, 300).std(axis=0)).any()
+    assert "the prior was an earlier posterior" in told.remark
+    asked = model.fit(more, prior=model.fit(data, seed=0), uncertainty="linear_response")
+    assert asked.predict(new)[name].remark == told.remark
+    posterior.save(tmp_path / "m.caviar")
+    assert cv.load(tmp_path / "m.caviar").predict(new)[name].remark == told.remark
+    # rows that hide nothing, and many rows, have no draws in any fit
+    level = cv.Model(cv.Normal("y", cv.Normal("m", 0, 0.1), cv.Gamma("tau", 1, 1), plates=OBS))
+    hidden_nowhere = level.fit({"y": [1.0, 2.0]}).update({"y": [3.0, 2.0]})
+    assert hidden_nowhere.predict({})["y"].remark == ""
+    many = answers(cv.logistic, 700, 0)
+    assert many[0].fit(many[1]).update(many[1]).predict(many[2])["y"].remark == ""
+
+
 def test_a_given_global_has_a_remark():
     posterior, _, new, name = fitted("missing_covariate")
     told = posterior.predict({**new, "b": 1.0})[name]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from invariants.registry import CASES
 from scipy import stats
+from scipy.special import expit
 from thinning import amount
 
 import caviar as cv
@@ -178,3 +179,36 @@ def test_a_mean_that_is_rounding_beside_its_sd_shows_as_zero():
     assert (
         str(Summary("a fit", (replace(row, sd=1e-14),), {}, 0.95)).splitlines()[-1].split()[2] == "-9.992e-15"
     )
+
+
+SINGLE = np.linspace(-10.0, 10.0, 20_001)
+
+
+@pytest.mark.parametrize(
+    ("answer", "value", "likelihood"),
+    [
+        (
+            lambda m: cv.TruncatedNormal("y", m, 1.0, lower=0.5),
+            1.2,
+            stats.norm.pdf(1.2 - SINGLE) / stats.norm.sf(0.5 - SINGLE),
+        ),
+        (lambda m: cv.Bernoulli("y", cv.logistic(m)), 1, expit(SINGLE)),
+        (lambda m: cv.Bernoulli("y", cv.probit(m)), 1, stats.norm.cdf(SINGLE)),
+        (lambda m: cv.CensoredNormal("y", m, 1.0, censored=1), 1.2, stats.norm.sf(1.2 - SINGLE)),
+    ],
+    ids=["truncated", "logistic", "probit", "censored"],
+)
+def test_what_a_single_answer_brings_is_not_shown_and_no_doubt_of_the_rest(answer, value, likelihood):
+    """The figures to second order of what was stated were not shown, as the series did not hold for what was not."""
+    posterior = cv.Model(answer(cv.Normal("m", 0, 1))).fit({"y": value}, tol=1e-12)
+    summary = posterior.summary()
+    assert [row.variable for row in summary.rows] == ["m"]
+    assert summary.remark == "Means, standard deviations and intervals are corrected to second order."
+    shares = stats.norm.pdf(SINGLE) * likelihood
+    shares /= shares.sum()
+    mean = float(shares @ SINGLE)
+    sd = float(np.sqrt(shares @ (SINGLE - mean) ** 2))
+    assert abs(posterior.mean("m") - mean) < 0.1 * sd
+    assert abs(posterior.sd("m") / sd - 1.0) < 0.05
+    (hidden,) = [name for name in posterior if name != "m"]
+    assert hidden in posterior

@@ -39,11 +39,44 @@ def test_without_empty_groups_nothing_is_said_of_them():
     assert "nothing observed" not in posterior.interval_remark
 
 
-def test_weighted_draws_of_groups_without_rows_are_those_of_their_factor():
-    posterior, data = with_an_empty_group()
-    sample = posterior.importance_sample(data, n_draws=2000, seed=0)
-    assert sample.sd("effect")[4] == pytest.approx(posterior["effect"].variance[4] ** 0.5, rel=0.08)
-    assert abs(sample.mean("effect")[4]) < 0.1
+def with_few_groups():
+    """Two groups with rows and two without, whose means depend on a column of the groups."""
+    rng = np.random.default_rng(0)
+    group, slope = cv.Plate("group", 4), cv.Normal("slope", 0, 1)
+    precision = cv.Gamma("between", 3, 3)
+    effect = cv.Normal("effect", slope * cv.Data("u", plates=group), precision, plates=group)
+    y = cv.Normal("y", effect[cv.Data("g", plates=OBS)], cv.Gamma("tau", 3, 3), plates=OBS)
+    g = np.arange(12) % 2
+    data = {"g": g, "y": np.array([1.5, -2.0])[g] + 0.5 * rng.normal(size=12), "u": [0.0, 0.0, 0.0, 1.0]}
+    return cv.Model(y).fit(data, tol=1e-10), data
+
+
+def test_weighted_draws_of_groups_without_rows_are_given_what_they_depend_on():
+    """They were drawn from their factor, as wide whatever the precision between groups."""
+    posterior, data = with_few_groups()
+    sample = posterior.importance_sample(data, n_draws=20_000, seed=0)
+    # given the precision, a group without rows is Normal about its own mean
+    variance = sample.weights @ (1 / sample.draws["between"])
+    exact = np.sqrt([variance, variance + sample.sd("slope") ** 2])
+    np.testing.assert_allclose(sample.sd("effect")[2:], exact, rtol=0.03)
+    is_wide = sample.draws["between"] < sample.weights @ sample.draws["between"]
+    for some in (is_wide, ~is_wide):
+        shares = sample.weights[some] / sample.weights[some].sum()
+        expected = shares @ (1 / sample.draws["between"][some])
+        assert shares @ sample.draws["effect"][some, 2] ** 2 == pytest.approx(expected, rel=0.08)
+    draws = cv.testing.exact_draws(posterior, data, n_steps=4000, seed=1)
+    np.testing.assert_allclose(sample.sd("effect"), np.asarray(draws["effect"]).std(axis=0), rtol=0.05)
+
+
+def test_weighted_draws_of_units_in_regions_without_rows_are_given_those_of_the_regions():
+    posterior, data = with_means_above(3, 4)
+    sample = posterior.importance_sample(data, n_draws=8000, seed=0)
+    apart = sample.draws["effect"] - sample.draws["mean"][:, :, None]
+    within = np.sqrt(sample.weights @ (1 / sample.draws["within"]))
+    sds = np.sqrt(np.tensordot(sample.weights, apart**2, axes=1))
+    np.testing.assert_allclose(sds[2], within, rtol=0.06)
+    np.testing.assert_allclose(sds[:2, 2:], within, rtol=0.06)
+    assert np.corrcoef(sample.draws["effect"][:, 2, 0], sample.draws["mean"][:, 2])[0, 1] > 0.3
 
 
 def with_means_above(n_regions, n_units):
@@ -57,12 +90,13 @@ def with_means_above(n_regions, n_units):
     at = effect[cv.Data("r", plates=OBS), cv.Data("u", plates=OBS)]
     model = cv.Model(cv.Normal("y", at, cv.Gamma("tau", 3, 3), plates=OBS))
     y = rng.normal(size=(2, 2))[places[0], places[1]] + rng.normal(size=16)
-    return model.fit({"y": y, "r": places[0], "u": places[1]}, tol=1e-10)
+    data = {"y": y, "r": places[0], "u": places[1]}
+    return model.fit(data, tol=1e-10), data
 
 
 def test_groups_without_rows_below_unknown_means_change_nothing_else():
     """Regions and units without rows are forecasts given each value of the precisions, and leave the others alone."""
-    few, many = with_means_above(2, 2), with_means_above(3, 4)
+    few, many = with_means_above(2, 2)[0], with_means_above(3, 4)[0]
     assert many.interval_remark == few.interval_remark
     assert "integrated over" in few.interval_remark
     for name in ("level", "between", "within", "tau"):

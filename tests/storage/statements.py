@@ -163,6 +163,18 @@ def known_pair() -> tuple[cv.Model, dict[str, Any]]:
     return model, {"x": _Y, "theta": ([0.5, np.nan], [2.0, np.nan])}
 
 
+def covariates() -> tuple[cv.Model, dict[str, Any]]:
+    """Covariates that are stated as observed, and hidden in some rows."""
+    obs = cv.Plate("obs")
+    mean = cv.MultivariateNormal("mean", np.zeros(2), np.eye(2))
+    x = cv.MultivariateNormal("x", mean, cv.Wishart("precision", 3.0, np.eye(2)), plates=obs)
+    b = cv.MultivariateNormal("b", np.zeros(2), np.eye(2))
+    y = cv.Normal("y", cv.dot(b, x), cv.Gamma("tau", 2.0, 1.0), plates=obs)
+    known = _X.copy()
+    known[::5] = np.nan
+    return cv.Model(y, x), {"y": _Y, "x": known}
+
+
 FITS: dict[str, tuple[Any, dict[str, Any]]] = {
     **{name: (case, {**case.arguments}) for name, case in CASES.items()},
     "topics": (topics, {}),
@@ -188,6 +200,7 @@ FITS: dict[str, tuple[Any, dict[str, Any]]] = {
     "restarts": (mixture, {"n_restarts": 3}),
     "partly known": (partly_known, {}),
     "known pair": (known_pair, {}),
+    "covariates": (covariates, {}),
     "stochastic": (mixture, {"schedule": "stochastic"}),
 }
 """Name -> what gives a model and data, and arguments of the fit."""

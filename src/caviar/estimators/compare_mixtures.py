@@ -24,6 +24,7 @@ from .._errors import DataError, ParameterError
 from .._tables import html_of, text_table
 from .._typing import AnyArray, Array
 from ..data import Table
+from ..data.columns.missing_codes import OF_CODES
 from ..engine.ascent.driver import Progress
 from ..engine.ascent.status import Status
 from ..fitting.progress import lines, reporter
@@ -281,8 +282,13 @@ class _Table:
         with warnings.catch_warnings():
             # the table says which did not converge
             warnings.simplefilter("ignore", ConvergenceWarning)
+            if self.rows:
+                # the first fit has told it
+                warnings.filterwarnings("ignore", message=OF_CODES)
             held_out = None if self.split is None else self._held_out(estimator, self.split)
             begin = time.perf_counter() if held_out is not None else begin
+            if held_out is not None:
+                warnings.filterwarnings("ignore", message=OF_CODES)
             estimator._fit(self.X, None, self.weights, None, self.kept)
         if estimator.posterior_.status is Status.INTERRUPTED:
             return None

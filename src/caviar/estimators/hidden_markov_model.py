@@ -16,7 +16,7 @@ from .._typing import AnyArray, Array
 from ..engine.ascent.status import Status
 from ..fitting.model import Model
 from ..language import Categorical, Data, Dirichlet, MarkovChain, Plate
-from ..names import with_columns
+from ..names import Placed, with_columns
 from ..numerics.arguments import require_whole
 from ..posterior.posterior import Posterior
 from ..posterior.prediction.prediction import Prediction
@@ -380,7 +380,7 @@ class HiddenMarkovModel(HasEvidence, Searched):
 
     def _data(self, rows: Array, lengths: AnyArray) -> dict[str, Any]:
         """Return rows as the model takes them."""
-        return {"x": self._emission.values(rows), "starts": starts_of(lengths)}
+        return Placed({"x": self._emission.values(rows), "starts": starts_of(lengths)})
 
     def _as_data(self, X: Any) -> dict[str, Any]:
         """Return rows by name; of several sequences ``X`` is a mapping with ``"X"`` and ``"lengths"``."""

@@ -19,6 +19,7 @@ from ..families.base.marginals import variable_and_part
 from ..fitting.model import Model
 from ..lazy.rows import in_memory
 from ..models import mixed_mixture
+from ..names import Placed
 from ..numerics.arguments import require_whole
 from ..posterior.posterior import Posterior
 from ..posterior.prediction.prediction import Prediction
@@ -354,7 +355,7 @@ class MixedMixture(HasEvidence, SearchedMixture):
         return given
 
     def _data(self, rows: RowsToFit) -> dict[str, Any]:
-        return {name: rows.X[:, j] for j, name in enumerate(self._names())}
+        return Placed({name: rows.X[:, j] for j, name in enumerate(self._names())})
 
     def _read(self, posterior: Posterior) -> Callable[[], Any]:
         weights = posterior[self._weights_variable].mean

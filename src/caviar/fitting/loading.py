@@ -136,7 +136,9 @@ def _check_partition(model: Model, *parts: Any) -> None:
     if sorted(names) != sorted(model.variables):
         raise ValueError("its factors are not those of its model")
     observed = parts[-1]
-    if any(leaf.name not in observed for leaf in model.leaves):
+    # others may be hidden in some rows, though they are stated as observed
+    parents = {parent for variable in model.variables.values() for parent in variable.parents}
+    if any(leaf.name not in observed for leaf in model.leaves if leaf not in parents):
         raise ValueError("a leaf of its model was not observed")
 
 
@@ -254,7 +256,8 @@ def _uncertainty(document: Any, factors: Mapping[str, Any]) -> Uncertainty:
     if document is None:
         return MeanField()
     if "sds" not in document:
-        return MeanField(_text(document["because"]), _text(document.get("doubt", "")))
+        narrower = _text(document.get("narrower", ""))
+        return MeanField(_text(document["because"]), _text(document.get("doubt", "")), narrower=narrower)
     kinds = {"values": Integrated, "draws": Drawn, "shifts": Corrected}
     kind = next((own for name, own in kinds.items() if name in document), Widths)
     return kind.of_plain(document, factors)

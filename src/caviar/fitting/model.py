@@ -321,7 +321,8 @@ class Model(ShownAsGraph):
             If sums over the data are so large that rounding alone changes the ELBO by more than 0.001 nats, or columns
             are collinear to double precision.
         CaviarWarning
-            If some of several starts led nowhere, or ``init="prior"`` to a product of hidden locations that is 0.
+            If some of several starts led nowhere, ``init="prior"`` to a product of hidden locations that is 0, or
+            numbers of the rows seem to have one that means missing values, as -999.
         LooseBoundWarning
             If a hidden number times hidden weights is the concentration of a Dirichlet.
         CheckpointWarning

@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 
 from .._errors import ParameterError
 from ..data import ArrayRows, as_rows
+from ..data.columns.missing_codes import tell_of_codes
 from ..engine.binding.bound_model import BoundModel
 from ..engine.binding.missing.entries import order_of_patterns
 from ..engine.design.keys import ColumnKey
@@ -20,8 +21,11 @@ from ..engine.topics.lowering import BoundDocuments, bind_rows
 from ..execution.connection import is_client
 from ..execution.dask import DaskExecutor
 from ..execution.threads import Threads
-from ..language import Plate
-from ..names import NamedData
+from ..language import Categorical, Plate, Variable
+from ..names import NamedData, Names
+
+_CALLER = 5
+"""Frames from :func:`_tell_of_codes` to the call of ``fit``."""
 
 
 def rows_of(bound: BoundModel) -> ArrayRows:
@@ -85,18 +89,43 @@ def bound_of(
     named = [name for names in naming if isinstance(names, list | tuple) for name in names]
     data = met.values
     if isinstance(data, Mapping):
-        data = {name: as_rows(value, name) for name, value in data.items()}
-    met.refuse_other_rows("sample_weight", sample_weight)
-    weight = as_rows(sample_weight)
-    return bind_rows(
+        data = {
+            name: value if type(value) is np.ndarray else as_rows(value, name) for name, value in data.items()
+        }
+    if sample_weight is not None:
+        met.refuse_other_rows("sample_weight", sample_weight)
+        sample_weight = as_rows(sample_weight)
+    bound = bind_rows(
         model.structure.nodes,
         model.structure.leaves,
         data,
         values=model.constants,
         data_plate=data_plate,
-        sample_weight=weight,
+        sample_weight=sample_weight,
         factors=None if factors == APART else factors,
         named=named,
         sizes=met.sizes,
         facts=model.structure.of_data,
     )
+    if not met.is_read and isinstance(data, Mapping):
+        _tell_of_codes(bound, data, met.names)
+    return bound
+
+
+def _tell_of_codes(bound: BoundModel, data: Mapping[str, Any], names: Names) -> None:
+    """Warn where numbers of the rows, in memory, seem to have one that means missing values."""
+    plate = bound.data_plate
+    for node, known in bound.evidence.items():
+        if not isinstance(node, Variable) or isinstance(node, Categorical) or plate not in node.plates:
+            continue
+        values = data.get(node.name)
+        if values is not None and not isinstance(values, np.ndarray):
+            # lists and columns have become arrays
+            values = known.in_part if known.values is None else known.values
+        if not isinstance(values, np.ndarray):
+            continue
+        rows = np.moveaxis(values, node.plates.index(plate), 0)
+        table, columns = rows.reshape(len(rows), -1), names.columns.get(node.name, ())
+        if len(columns) != table.shape[1]:
+            columns = [f"{j} of {node.name}" if rows.ndim > 1 else node.name for j in range(table.shape[1])]
+        tell_of_codes(table, columns, _CALLER)

@@ -14,8 +14,9 @@ from ..engine.response.cost import is_cheap_to_second_order, left_out, may_be_pr
 from ..engine.rows.row_map import RowMap
 from ..execution.threads import Threads
 from ..lazy.graph_rows import is_graph
+from ..posterior.integration.doubts import MOST_PREDICTED
 from ..posterior.posterior import Posterior
-from ..posterior.uncertainty.known import KINDS, MeanField, Source
+from ..posterior.uncertainty.known import AFTER_EARLIER_ROWS, KINDS, MeanField, Source
 from ..posterior.uncertainty.pending import ASKED, Judged, Pending, PendingIntegrated, PendingToSecondOrder
 
 ASK = "fit with uncertainty='linear_response' to have it"
@@ -83,16 +84,18 @@ class Wanted:
         prior
             The earlier posterior that was the prior, if there was one.
         """
+        narrower = _on_predictions(problem, row_map, prior)
         if self.kind in ASKED:
             # rows elsewhere are bound to where they are
             is_here = self.executor is None and prior is None and not is_graph(row_map.source)
             bound = self._bound(problem, row_map) if is_here else None
-            return ASKED[self.kind](self.data, self.sample_weight, bound=bound, executor=self.executor)
+            arguments = {"bound": bound, "executor": self.executor, "narrower": narrower}
+            return ASKED[self.kind](self.data, self.sample_weight, **arguments)
         if self.kind == "mean_field":
             return MeanField()
         why = _why_not_by_default(best, row_map, settles, prior)
         if why:
-            return MeanField(why + _of_shared(best))
+            return MeanField(why + _of_shared(best), narrower=narrower)
         return Judged(partial(self._within, best, problem, row_map))
 
     def _within(self, best: Result, problem: Problem, row_map: RowMap, n_iterations: int) -> Source:
@@ -131,6 +134,14 @@ def _why_not_by_default(best: Result, row_map: RowMap, settles: bool, prior: Pos
     if all(factor.learnt is None for factor in best.q.values()):
         return "all variables are point masses; fit with uncertainty='linear_response' for standard errors"
     return ""
+
+
+def _on_predictions(problem: Problem, row_map: RowMap, prior: Posterior | None) -> str:
+    """Return a sentence on predictions after few rows that hide something, some of them in an earlier posterior."""
+    if prior is None or prior.data_summary is None or not problem.factors:
+        return ""
+    n_rows = row_map.source.n_rows + prior.data_summary["rows"]
+    return AFTER_EARLIER_ROWS if n_rows <= MOST_PREDICTED else ""
 
 
 def _of_shared(best: Result) -> str:

@@ -59,12 +59,15 @@ class NamedData:
         Index of the rows, from pandas; None if the data have none.
     indices
         Name of the table, or of each pandas object of a mapping -> its index.
+    is_read
+        Whether the library had read the data before, and told what there is to tell of them.
     """
 
     values: Any
     names: Names = field(default_factory=Names)
     index: Any = None
     indices: Mapping[str, Any] = field(default_factory=dict)
+    is_read: bool = False
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -106,7 +109,7 @@ def meet(axes: ModelAxes, leaves: Sequence[Variable], data: Any, known: Names | 
         If a column or a name is missing, unknown or not unique; the message says which, and names similar ones.
     """
     if isinstance(data, Placed):
-        return NamedData(data, known or data.names)
+        return NamedData(data, known or data.names, is_read=True)
     if type(data) is dict and known is None and not axes.declared and _are_numbers(data):
         # arrays of numbers bring no names, and none are stated
         for name, own in data.items():

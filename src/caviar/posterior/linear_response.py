@@ -490,8 +490,11 @@ class LinearResponse:
         """
         widths = self.widths(left_out)
         sds, shifts, limited = {}, {}, []
-        corrections = self._response.second_order(list(widths.sds))
-        for name, sd in widths.sds.items():
+        # the series need not hold for what links bring, which nobody is shown
+        stated = [name for name in self._posterior.stated_names if name in widths.sds]
+        corrections = self._response.second_order(stated)
+        for name in stated:
+            sd = widths.sds[name]
             told = corrections[name]
             told = (self._of_sum_zero(name, told[0], sd), told[1])
             shift = np.clip(np.nan_to_num(told[0]), -sd, sd)

@@ -20,6 +20,7 @@ from ..engine.ascent.status import Status
 from ..engine.binding.clamped.given import belongs_to_rows
 from ..engine.checkpoint.row_marks import share_seen
 from ..engine.design.keys import ColumnKey
+from ..engine.evaluation.at_points import row_log_likelihoods
 from ..engine.evaluation.evaluate import (
     GivenGlobals,
     factors_at,
@@ -549,7 +550,8 @@ class Posterior(KnowsItsData, TellsEvidence, TellsEffects, Integrates):
             completely missing row has 0. Partly missing vectors are refused.
         given
             Name of a global variable -> value to condition on, such as one draw of :meth:`sample`, instead of averaging
-            over its factor. With a value for every global, this is the density of the model at these parameters.
+            over its factor. With a value for every global, this is the density of the model at these parameters, also
+            of rows with hidden numbers, as those of factor analysis; the mean density over draws is the predictive one.
 
         Returns
         -------
@@ -561,8 +563,8 @@ class Posterior(KnowsItsData, TellsEvidence, TellsEffects, Integrates):
         ------
         ModelError
             If the density has no closed form, because independent factors occur in the same term (the mean and the
-            Gamma precision of a Normal), or because of a local variable other than one Categorical. Draw with
-            :meth:`predictive` instead.
+            Gamma precision of a Normal), or because of a local variable other than one Categorical. Average over
+            ``given=`` draws, or draw with :meth:`predictive` instead.
 
         Notes
         -----
@@ -581,7 +583,15 @@ class Posterior(KnowsItsData, TellsEvidence, TellsEffects, Integrates):
         met = self._evaluator.named(data)
         problem, row_map = self._evaluator.bind(met.values)
         given = by_names(self.model.axes, self.names, given or {})
-        found = predictive_densities(problem, {**self._factors, **points_at(problem, given)}, row_map)
+        points = points_at(problem, given)
+        try:
+            found = predictive_densities(problem, {**self._factors, **points}, row_map)
+        except ModelError:
+            if not self._factors.keys() <= points.keys():
+                raise
+            # with all globals at points, other hidden numbers of a row may be integrated out, too
+            at_points, rows = self._evaluator.at_points(met.values)
+            found = row_log_likelihoods(at_points, given, rows)
         return densities_along_rows(found, data, met.index)
 
     def diagnose(

@@ -41,6 +41,11 @@ class ShowsUncertainty(Factored):
         """A sentence that says how many distinct optima the starts found, and how often the best one."""
         return told_ends(self.restart_elbos.tolist(), self.elbo)
 
+    @property
+    def stated_names(self) -> list[str]:
+        """Names of the global variables that were stated, without those that an observed variable brings."""
+        return [name for name in self if not self.model.variables[name].is_brought]
+
     def summary(
         self, *, level: float = 0.95, max_rows: int | None = 10, uncertainty: str = "auto"
     ) -> Summary:
@@ -242,7 +247,9 @@ class ShowsUncertainty(Factored):
     def _remark_on_tails(self) -> str:
         """Say whose standard deviation is infinite, and that this is not an error."""
         parts = [
-            (name + own.part, own.sd) for name in self for own in self[name].entry_marginals((0.05, 0.95))
+            (name + own.part, own.sd)
+            for name in self.stated_names
+            for own in self[name].entry_marginals((0.05, 0.95))
         ]
         heavy = [name for name, sd in parts if sd is not None and np.isinf(sd).any()]
         if not heavy:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._errors import DataError, ImproperError, ModelError, ParameterError, PlateError
-from .._typing import AnyArray
+from .._typing import AnyArray, Array
 from ..engine.binding.missing.values import filled
 from ..engine.binding.nested import flattened
 from ..engine.binding.values import as_values
@@ -25,8 +25,10 @@ from ..language import (
     Node,
     Plate,
     Variable,
+    nodes_above,
 )
 from ..language.nodes.roles import labels_of
+from ..language.replication import replicated
 from ..language.values_in_slots import stated_value
 from ..numerics.arguments import require_whole
 
@@ -298,6 +300,64 @@ def settle_sizes(
                     f"sizes={{'{plate.name}': 100}}"
                 )
     return settled
+
+
+def drawn_again(
+    leaves: Sequence[Variable],
+    known: Mapping[str, Any],
+    draws: Mapping[str, Any],
+    drawn: Mapping[str, AnyArray],
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    """Return draws of several variables with some repetitions drawn again given what each draw has above them.
+
+    Parameters
+    ----------
+    leaves
+        Variables with such repetitions.
+    known
+        Name -> values that are the same in all draws, at least of what is above them.
+    draws
+        Name -> values, (n, shape of one...); of joint factors pairs.
+    drawn
+        Name of each leaf -> which repetitions are drawn again, shape (plates...).
+    rng
+        Source of the draws.
+
+    Raises
+    ------
+    ImproperError
+        If a leaf has a flat prior.
+    """
+    n_draws = max(len(own[0] if isinstance(own, tuple) else own) for own in draws.values())
+    nodes = nodes_above(leaves)
+    plate = Plate(" ".join(node.name for node in nodes) + " draw", n_draws)
+    copies, _ = replicated(nodes, [], plate, {}, {}, _value_of)
+    names = {node.name for node in copies}
+    same = {name: np.asarray(own) for name, own in known.items() if name in names and name not in draws}
+    values = {name: np.broadcast_to(own, (n_draws, *own.shape)) for name, own in same.items()}
+    values |= {name: own for name, own in draws.items() if name in names}
+    sizes = settle_sizes(copies, {}, values, {})
+    check_labels(copies, values, sizes)
+    for variable in parents_first([node for node in copies if isinstance(node, Variable)]):
+        if variable.name in drawn:
+            fresh = _over_plates(variable, conditional(variable, values), sizes).sample(None, rng)
+            values[variable.name] = _replaced(values[variable.name], fresh, drawn[variable.name])
+    return {**draws, **{name: values[name] for name in drawn}}
+
+
+def _value_of(constant: Any) -> Array:
+    return constant.value
+
+
+def _replaced(value: Any, other: Any, where: AnyArray) -> Any:
+    """Return draws with the repetitions in some places from others; what they share stays."""
+    if isinstance(value, tuple):
+        return type(value)(*(_replaced(*parts, where) for parts in zip(value, other, strict=True)))
+    found = np.array(value)
+    if found.shape[1 : 1 + where.ndim] == where.shape:
+        found[:, where] = np.asarray(other)[:, where]
+    return found
 
 
 def nth_of(value: Any, number: int) -> Any:

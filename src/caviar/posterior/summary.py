@@ -144,7 +144,7 @@ def summary_of(
     """
     rows: list[SummaryRow] = []
     left_out: dict[str, int] = {}
-    for name in posterior:
+    for name in posterior.stated_names:
         for own in figures_of(posterior, name, uncertainty.marginals(name, posterior[name], ends)):
             places = list(islice(own.places(), max_rows))
             rows += [SummaryRow(own.name, own.label(index), *own.numbers(index)) for index in places]

@@ -25,7 +25,8 @@ class IntervalCheck:
     name
         Of the variable; of a joint one with its part, as in "theta.mean".
     content
-        Share of the exact draws inside the interval.
+        Share of the exact draws inside the interval; NaN of an entry without one, as those of a Wishart that are not
+        on its diagonal have under their factor.
     shift
         By how many standard deviations of the exact posterior the mean is too high.
     ratio
@@ -70,14 +71,14 @@ class IntervalReport:
     def worst(self) -> float:
         """The content of all that is farthest from the level."""
         every = np.concatenate([np.ravel(check.content) for check in self.checks])
-        return float(every[np.abs(every - self.level).argmax()])
+        return float(every[_farthest(every, self.level)])
 
     def _cells(self) -> list[tuple[str, ...]]:
         rows: list[tuple[str, ...]] = [
             ("variable", f"{self.level:.0%} interval contains", "mean too high by", "sd, of exact")
         ]
         for check in self.checks:
-            at = np.unravel_index(np.abs(check.content - self.level).argmax(), np.shape(check.content))
+            at = np.unravel_index(_farthest(check.content, self.level), np.shape(check.content))
             where = f"[{', '.join(map(str, at))}]" if at else ""
             figures = check.content[at], check.shift[at], check.ratio[at]
             rows.append(
@@ -153,10 +154,16 @@ def check_intervals(
             unit = np.where(varies, sd, 1.0)
             shift, ratio = (posterior.mean(whole) - mean) / unit, posterior.sd(whole) / unit
             content = np.where(varies, inside.mean(axis=0), level)
+            content = np.where(np.isnan(lower), np.nan, content)
             checks.append(IntervalCheck(whole, content, shift, np.where(varies, ratio, 1.0)))
             of_chains = inside.reshape(draws.n_chains, -1, *inside.shape[1:]).mean(axis=1)
             errors.append(float(np.max(of_chains.std(axis=0, ddof=1)) / np.sqrt(draws.n_chains)))
     return IntervalReport(tuple(checks), level, max(errors), draws.r_hat)
+
+
+def _farthest(contents: Array, level: float) -> int:
+    """Return the place of the content that is farthest from the level, of entries with an interval."""
+    return int(np.nan_to_num(np.abs(contents - level), nan=-1.0).argmax())
 
 
 def _parts(name: str, values: Any) -> Iterator[tuple[str, Array]]:

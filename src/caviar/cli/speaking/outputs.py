@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from caviar import CaviarError, ConvergenceWarning, DataError
+from caviar.data.columns.missing_codes import OF_CODES
 
 from .wording import in_options, of_table
 
@@ -130,7 +131,7 @@ def gathered_warnings() -> Iterator[None]:
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         # the command line tells of these itself, with the option that leaves them out
         warnings.filterwarnings("ignore", message="column .* seems to number the rows")
-        warnings.filterwarnings("ignore", message="column .* if that means a missing value")
+        warnings.filterwarnings("ignore", message=OF_CODES)
         yield
     told = (
         str(warning.message) for warning in caught if not issubclass(warning.category, ConvergenceWarning)

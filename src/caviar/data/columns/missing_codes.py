@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
+
 import numpy as np
 
-from ..._typing import Array
+from ..._errors import CaviarWarning
+from ..._typing import AnyArray, Array
 
 _CODES = {
     -9.0,
@@ -12,8 +16,12 @@ _CODES = {
     *(-(2.0**bits) for bits in (15, 31, 63)),
 }
 """-9, -99, 99, -999, 999 and so on, and the smallest whole numbers of 16, 32 and 64 bits."""
+_SORTED = np.array(sorted(_CODES))
 _FEWEST, _FEWEST_OTHERS = 2, 8
 """Rows that have the code, and different values beside it, below which it may be chance."""
+
+OF_CODES = "column .* if that means a missing value"
+"""What a message about such a column matches."""
 
 
 def missing_code(column: Array) -> tuple[float, int] | None:
@@ -46,6 +54,32 @@ def missing_code(column: Array) -> tuple[float, int] | None:
         if np.abs(others - code).min() > others[-1] - others[0]:
             return code, int(has_code.sum())
     return None
+
+
+def tell_of_codes(rows: AnyArray, names: Sequence[str] | None, stacklevel: int) -> None:
+    """Warn of columns of numbers, (N, D), that seem to have a number for missing values.
+
+    Parameters
+    ----------
+    rows
+        Their values, NaN where they are missing.
+    names
+        Of the columns; by default their places.
+    stacklevel
+        Frames from this function to the call of the user.
+
+    Warns
+    -----
+    CaviarWarning
+        If there is such a column.
+    """
+    if not rows.size:
+        return
+    ends = np.fmin.reduce(rows, axis=0), np.fmax.reduce(rows, axis=0)
+    for j in np.flatnonzero(np.isin(ends, _SORTED).any(axis=0)).tolist():
+        if (code := missing_code(rows[:, j])) is not None:
+            name = str(j) if names is None else names[j]
+            warnings.warn(remark_of_code(name, *code, "NaN"), CaviarWarning, stacklevel=stacklevel + 1)
 
 
 def remark_of_code(name: str, code: float, n_rows: int, how: str) -> str:

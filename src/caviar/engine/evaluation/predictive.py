@@ -92,7 +92,8 @@ def _labels(bound: BoundModel) -> list[Variable]:
         if not isinstance(variable, Label):
             raise ModelError(
                 f"the predictive density has no closed form: the local {kind} would have to be integrated out "
-                f"together with the global factors. {_SAMPLES}"
+                f"together with the global factors. Given values of all of these, as those of a draw, it may have one "
+                f"(given=). {_SAMPLES}"
             )
         if variable.plates != (bound.data_plate,):
             raise ModelError(

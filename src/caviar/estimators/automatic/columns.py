@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..._typing import Array
+from ...names import Placed
 from .problem import Problem, Starts
 
 
@@ -39,7 +40,7 @@ class ColumnsProblem(Problem):
         return replace(part, X=X, weights=np.append(part.weights, 0.0))
 
     def _data(self) -> dict[str, Any]:
-        return {**{name: self.X[:, j] for j, name in enumerate(self.names)}, **self.known}
+        return Placed({**{name: self.X[:, j] for j, name in enumerate(self.names)}, **self.known})
 
     def _start(self, init: Starts) -> Starts:
         if isinstance(init, str) or "z" not in init:

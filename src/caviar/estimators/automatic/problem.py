@@ -22,6 +22,7 @@ from ...engine.starts.from_user import given_start
 from ...fitting.model import Model
 from ...fitting.rows import as_executor, bound_of, rows_of
 from ...language import Variable
+from ...names import Placed
 from ...posterior.posterior import Posterior
 from ..arguments.checkpointing import NextFit
 from .move import Patience
@@ -184,7 +185,7 @@ class Problem:
 
     def _data(self) -> dict[str, Any]:
         """Return the rows as the model takes them."""
-        return {"x": self.values(self.X), **self.known}
+        return Placed({"x": self.values(self.X), **self.known})
 
     def _start(self, init: Starts) -> Starts:
         """Return where a fit begins, as the model takes it, which may have another name for the label."""

@@ -16,6 +16,7 @@ from ..._typing import AnyArray, Array
 from ...engine.ascent.schedules.moves.swaps import Mixture
 from ...engine.ascent.schedules.moves.weighed import weighed
 from ...fitting.model import Model
+from ...names import Placed
 from ...posterior.posterior import Posterior
 from .move import Patience
 from .problem import MoveInTime, Problem, factors_of, state_at
@@ -99,7 +100,7 @@ class SequenceProblem(Problem):
         return self
 
     def _data(self) -> dict[str, Any]:
-        return {**super()._data(), "starts": np.asarray(self.starts)}
+        return Placed({**super()._data(), "starts": np.asarray(self.starts)})
 
 
 def stays_in_halves(

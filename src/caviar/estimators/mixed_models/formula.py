@@ -230,19 +230,23 @@ def terms_of(effects: str) -> Any:
     Raises
     ------
     ParameterError
-        If it is not a formula, or has something else than names, numbers, operators and the known functions.
+        If it is not a formula, has something else than names, numbers, operators and the known functions, or has a
+        power of a single term.
     ImportError
         If formulaic is not installed.
     """
     try:
         import formulaic
         from formulaic.errors import FormulaicError
+        from formulaic.parser import DefaultFormulaParser
     except ImportError as error:
         raise ImportError(
             f"MixedModel needs formulaic to read formulas: {install_command('formula')}"
         ) from error
     try:
-        found = formulaic.Formula(_DOTTED.sub(_in_backticks, effects))
+        text = _DOTTED.sub(_in_backticks, effects)
+        found = formulaic.Formula(text)
+        _refuse_powers(DefaultFormulaParser().get_ast(text))
     except (FormulaicError, SyntaxError) as error:
         raise ParameterError(
             f"cannot read {effects!r} as the right side of a formula, such as 'x + z' or 'log(x) * z'; names with "
@@ -254,6 +258,37 @@ def terms_of(effects: str) -> Any:
         if factor.eval_method.value == "python":
             read_expression(factor.expr)
     return found
+
+
+def _refuse_powers(node: Any) -> None:
+    """Refuse powers of a single term in a formula that is parsed, which are the term itself.
+
+    Raises
+    ------
+    ParameterError
+        If there is one; it says how the power of numbers is written.
+    """
+    arguments = getattr(node, "args", ())
+    for argument in arguments:
+        _refuse_powers(argument)
+    if len(arguments) < 2 or node.operator.symbol not in ("**", "^"):
+        return
+    terms = [term for term in arguments[0].to_terms() if str(term) != "1"]
+    if len(terms) == 1:
+        names = [_shown(factor) for factor in terms[0].factors]
+        base = ":".join(names)
+        value = names[0] if len(names) == 1 else f"({' * '.join(names)})"
+        raise ParameterError(
+            f"a power of {base} is {base} itself in a formula: powers are those of sums, as (x + z)**2, which adds "
+            f"x:z. Write I({value}**{arguments[1]}) for the power of numbers, or "
+            f"leave the power out"
+        )
+
+
+def _shown(factor: Any) -> str:
+    """Return a factor of a term as a formula has it."""
+    is_odd = factor.eval_method.value == "lookup" and not _is_name(factor.expr)
+    return f"`{factor.expr}`" if is_odd else str(factor.expr)
 
 
 def _in_backticks(found: re.Match[str]) -> str:

@@ -26,6 +26,7 @@ from ...fitting.model import Model
 from ...language import Categorical, Plate
 from ...language.structure import Structure
 from ...lazy.rows import in_memory
+from ...names import Placed
 from ...posterior.posterior import Posterior
 from ..arguments.checkpointing import Checkpointing
 from ..arguments.checks import require_choice
@@ -209,14 +210,14 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
 
     def _data(self, rows: RowsToFit) -> dict[str, Any]:
         data, noise = (
-            super()._data(rows) | self._fixed(rows.X.shape[1]).data(is_joint=self._is_joint),
+            {"x": self._values(rows.X)} | self._fixed(rows.X.shape[1]).data(is_joint=self._is_joint),
             self._noise(rows),
         )
         if self.semi_supervised:
             data["z"] = known_labels(in_memory(as_rows(rows.y)), len(rows.X), self.n_components)
         elif as_rows(rows.y) is rows.y:
             warn_if_partial(rows.y, type(self).__name__)
-        return data if noise is None else data | noise.data
+        return Placed(data if noise is None else data | noise.data)
 
     def _as_data(self, X: Any) -> dict[str, Any]:
         """Return rows by name; with labels or errors, ``X`` is a mapping of the arguments of :meth:`fit`."""

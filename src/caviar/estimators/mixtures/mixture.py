@@ -15,12 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ... import _errors as errors
 from ..._typing import AnyArray, Array
+from ...data.columns.missing_codes import tell_of_codes
 from ...data.frames import refuse_other_rows
 from ...densities import MixtureDensity
 from ...engine.ascent.status import Status
 from ...fitting.model import Model
 from ...lazy.block_map import map_blocks
-from ...names import with_columns
+from ...names import Placed, with_columns
 from ...numerics.arguments import require_whole
 from ...numerics.cached import cached_property
 from ...posterior.posterior import Posterior
@@ -40,6 +41,9 @@ REMEDY = (
 )
 _MOST_PER_ROW, _FEWEST_ROWS = 100, 100
 """Components a row beyond which a fit is refused, and the rows that count at least."""
+
+_CALLER = 4
+"""Frames from :meth:`MixtureEstimator._validated` to the call of ``fit``."""
 
 _FEW = 65_536
 """Numbers that are looked at in one go."""
@@ -149,16 +153,17 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
 
     def _data(self, rows: RowsToFit) -> dict[str, Any]:
         """Return the data of a fit by the names of the model: the rows, and what else is known."""
-        return {"x": self._values(rows.X)}
+        return Placed({"x": self._values(rows.X)})
 
     def _as_data(self, X: Any) -> dict[str, Any]:
         return self._data(RowsToFit(self._validated(X, reset=False)))
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
         """Return rows of finite numbers, or NaN where an entry is missing, (N, D): an array, or lazy as they came."""
-        if self._takes_as_it_is(X, reset=reset):
-            return X
-        return numbers_as_given(self, X, reset=reset)
+        rows = X if self._takes_as_it_is(X, reset=reset) else numbers_as_given(self, X, reset=reset)
+        if reset and isinstance(rows, np.ndarray):
+            tell_of_codes(rows, getattr(self, "feature_names_in_", None), _CALLER)
+        return rows
 
     def _takes_as_it_is(self, X: Any, *, reset: bool) -> bool:
         """Whether rows are an array of a few finite numbers or NaN, of which scikit-learn would change nothing."""

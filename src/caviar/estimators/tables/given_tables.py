@@ -244,11 +244,11 @@ def _are_quiet(nans: AnyArray) -> bool:
     )
 
 
-_MIXED = "use MixedMixture, which takes columns of texts as categories"
+MIXED = "use MixedMixture, which takes columns of texts as categories"
 
 
 @contextmanager
-def words_told(X: Any, instead: str = _MIXED) -> Iterator[None]:
+def words_told(X: Any, instead: str = MIXED) -> Iterator[None]:
     """Turn the refusal of a table with words into one that names the column, those of numbers, and what takes words.
 
     ``instead`` says what takes them.

@@ -12,18 +12,25 @@ from ..._errors import DataError
 from ..._typing import AnyArray
 from ...data import LazyTable, WordCounts
 from ...data.columns.lost_digits import refuse_lost_digits
+from ...data.columns.missing_codes import tell_of_codes
 from ...data.rows import on_host
 from ...datasets import Corpus
-from .given_tables import quiet, require_table, validated, words_told
+from .given_tables import MIXED, quiet, require_table, validated, words_told
 from .lazy_rows import checked_rows, lazy_rows, whole
+
+_CALLER = 6
+"""Frames from :func:`rows_of_numbers` to the call of ``fit``."""
 
 _STACKED = (
     "Stack sequences of equal length by X.reshape(-1, X.shape[2]), and give lengths=[X.shape[1]] * len(X)"
 )
 
 
+_CATEGORIES = "give emission='categorical', which takes one column of categories"
+
+
 def rows_of_numbers(estimator: Any, X: Any, *, reset: bool) -> AnyArray:
-    """Return rows of finite numbers, or NaN where an entry is missing, (N, D), in double precision.
+    """Return rows of a sequence: finite numbers, or NaN where an entry is missing, (N, D), in double precision.
 
     Parameters
     ----------
@@ -37,12 +44,18 @@ def rows_of_numbers(estimator: Any, X: Any, *, reset: bool) -> AnyArray:
     ValueError
         If they are no such rows.
     """
-    found = numbers_as_given(estimator, X, reset=reset, hint=_STACKED)
-    return np.asarray(whole(found, "a sequence"), dtype=np.float64)
+    found = numbers_as_given(estimator, X, reset=reset, hint=_STACKED, instead=_CATEGORIES)
+    rows = np.asarray(whole(found, "a sequence"), dtype=np.float64)
+    if reset:
+        tell_of_codes(rows, getattr(estimator, "feature_names_in_", None), _CALLER)
+    return rows
 
 
-def numbers_as_given(estimator: Any, X: Any, *, reset: bool, hint: str = "") -> Any:
-    """Return rows as :func:`rows_of_numbers` does, an array in its own precision, or lazy as they came."""
+def numbers_as_given(estimator: Any, X: Any, *, reset: bool, hint: str = "", instead: str = MIXED) -> Any:
+    """Return rows as :func:`rows_of_numbers` does, an array in its own precision, or lazy as they came.
+
+    ``hint`` says what else could help with an array of three axes, and ``instead`` what takes words.
+    """
     require_table(X, hint)
     X = on_host(X)
     if reset:
@@ -50,7 +63,7 @@ def numbers_as_given(estimator: Any, X: Any, *, reset: bool, hint: str = "") -> 
     rows = lazy_rows(X)
     if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
         return checked_rows(estimator, X, rows, reset=reset)
-    with np.errstate(invalid="ignore"), words_told(X):
+    with np.errstate(invalid="ignore"), words_told(X, instead):
         found = validated(estimator, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
         # a table of Polars with a column of texts comes as objects
         return quiet(found.astype(np.float64) if found.dtype.kind in "OU" else found)

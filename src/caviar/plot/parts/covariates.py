@@ -178,11 +178,7 @@ class OfStatement(Covariates):
     def __init__(self, fitted: Any, data: Any, variable: str | None) -> None:
         self.posterior = posterior = posterior_of(fitted)
         self.response, self.data = observed_name(posterior, variable), placed(fitted, data)
-        self.observed = np.asarray(self.data[self.response], dtype=np.float64)
-        if self.observed.ndim != 1:
-            raise ParameterError(
-                f"'{self.response}' must be one number in each row to be drawn against a column"
-            )
+        self.observed = _numbers_of(self.response, self.data[self.response])
         plate = posterior.data_plate
         nodes = [node for node in posterior.model.nodes if isinstance(node, Data)]
         self._of_rows = [node.name for node in nodes if node.plates == (plate,)]
@@ -229,6 +225,17 @@ class OfStatement(Covariates):
             else:
                 found[name] = np.asarray(columns[name], dtype=np.float64)
         return {**self._others, **found}
+
+
+def _numbers_of(name: str, values: Any) -> Array:
+    """Return the numbers of the rows; refuse vectors, documents and counts of their words."""
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = None
+    if found is None or found.ndim != 1:
+        raise ParameterError(f"'{name}' must be one number in each row to be drawn against a column")
+    return found
 
 
 def covariates_of(fitted: Any, data: Any, variable: str | None) -> Covariates:

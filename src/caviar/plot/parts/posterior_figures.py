@@ -95,10 +95,10 @@ def known_names(fitted: Any) -> list[str]:
     """Return the names of global variables as users of a posterior, or of an estimator, know them."""
     posterior = posterior_of(fitted)
     if not isinstance(fitted, Saveable):
-        return list(posterior)
+        return posterior.stated_names
     return [
         fitted._shown_name(name + marginal.part)
-        for name in posterior
+        for name in posterior.stated_names
         for marginal in posterior.marginals(name, 0.95)
     ]
 

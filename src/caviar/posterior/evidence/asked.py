@@ -16,7 +16,7 @@ from ...numerics.cached import cached_property
 from ...numerics.randomness import generator
 from ..diagnostics.diagnosis import refuse_what_has_no_weights
 from ..linear_response import LinearResponse, Responds
-from ..simulation import check_count
+from ..simulation import check_count, drawn_again
 from .by_densities import ByDensities, by_densities
 from .coordinates import Coordinates
 from .evidence import Evidence, second_order
@@ -202,7 +202,8 @@ class TellsEvidence(Responds):
         -------
         ImportanceSample
             ``.mean(name)``, ``.sd(name)``, ``.interval(name, level)``, ``.pareto_k``, ``.log_evidence`` with its error,
-            ``.draws`` and ``.weights``. Repetitions with nothing observed below them are drawn from their factor.
+            ``.draws`` and ``.weights``. Repetitions with nothing observed below them are drawn
+            given what they depend on.
             Components that the model does not distinguish are in the order nearest to the fit, up to three.
 
         Raises
@@ -269,10 +270,15 @@ class TellsEvidence(Responds):
             order,
             is_mixed=response.hides_labels and (density is not None or not why_apart(problem)),
         )
-        if not counted:
-            return found
-        others = {name: self._factors[name].sample(n_draws, rng) for name in counted if name in found.draws}
-        return replace(found, draws=_with_unseen(found.draws, others, counted))
+        unseen = {name: np.logical_not(own) for name, own in counted.items() if name in found.draws}
+        return replace(found, draws=self._with_unseen(found.draws, unseen, data, rng)) if unseen else found
+
+    def _with_unseen(
+        self, draws: Mapping[str, Any], unseen: Mapping[str, AnyArray], data: Any, rng: np.random.Generator
+    ) -> dict[str, Any]:
+        """Return draws with those of repetitions that nothing is observed below, given what is above them."""
+        leaves = [self.model.variables[name] for name in unseen]
+        return drawn_again(leaves, self._evaluator.named(data).values, draws, unseen, rng)
 
     def _relabelling(
         self, data: Any, of_q: Mapping[str, Any], counted: Mapping[str, AnyArray]
@@ -316,26 +322,6 @@ def _refuse_what_costs_much(
             f"importance sampling would integrate out the hidden numbers of {n_rows:,} rows {2 * n_draws:,} times; "
             f"method='importance_sampling' does it"
         )
-
-
-def _with_unseen(
-    draws: Mapping[str, Any], others: Mapping[str, Any], counted: Mapping[str, AnyArray]
-) -> dict[str, Any]:
-    """Return draws with those of repetitions that do not count from others: their weights say nothing of these."""
-    found = dict(draws)
-    for name, other in others.items():
-        unseen, value = ~counted[name], draws[name]
-
-        def filled(value: Any, other: Any, unseen: AnyArray = unseen) -> AnyArray:
-            value = np.array(value)
-            if value.shape[1 : 1 + unseen.ndim] == unseen.shape:
-                value[:, unseen] = np.asarray(other)[:, unseen]
-            return value
-
-        found[name] = (
-            type(value)(*map(filled, value, other)) if isinstance(value, tuple) else filled(value, other)
-        )
-    return found
 
 
 def _kinds(response: LinearResponse) -> dict[str, Any]:

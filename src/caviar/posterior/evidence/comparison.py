@@ -42,9 +42,18 @@ class ComparedModel:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Models by their evidence, the best first, as :func:`caviar.compare` returns them. It prints as a table."""
+    """Models by their evidence, the best first, as :func:`caviar.compare` returns them. It prints as a table.
+
+    Attributes
+    ----------
+    rows
+        The models.
+    has_data
+        Whether the data were there, without which only ELBOs are compared.
+    """
 
     rows: tuple[ComparedModel, ...]
+    has_data: bool = False
 
     @property
     def best(self) -> str:
@@ -65,9 +74,11 @@ class Comparison:
         """What to know of the figures; empty if all have an error, priors of all unknowns, and as many orders."""
         bounds = [row.name for row in self.rows if np.isinf(row.evidence.error)]
         whose = ", ".join(f"'{name}'" for name in bounds)
+        why = next((row.evidence.because for row in self.rows if row.name in bounds), "")
+        better = "method='auto'" if self.has_data else "compare(fits, data)"
         of_bounds = (
-            f"For {whose} only the ELBO, a lower bound, is known, so its differences may be off; compare(fits, data) "
-            f"estimates log p(x)."
+            f"For {whose} only the ELBO, a lower bound, is known, so its differences may be off"
+            f"{f' ({why})' if why else f'; {better} estimates log p(x)'}."
         )
         flat = sorted({name for row in self.rows for name in row.evidence.without_prior})
         of_flat = (
@@ -199,7 +210,7 @@ def compare(
         for name, difference, share in zip(ordered, differences, shares.tolist(), strict=True)
         for own in [evidences[name]]
     )
-    return Comparison(tuple(rows))
+    return Comparison(tuple(rows), data is not None)
 
 
 @runtime_checkable

@@ -28,7 +28,7 @@ from ..shown import ShowsUncertainty
 from ..uncertainty.known import Corrected, Source, Uncertainty, Widths
 from ..uncertainty.pending import Pending
 from .at_once import MOST_NUMBERS, integral_of, means_of, of_light_tails, separating_of
-from .doubts import doubt_of, doubt_of_series, drawn_if_better, may_be_drawn
+from .doubts import doubt_of, doubt_of_series, drawn_if_better, may_be_drawn, may_be_narrower
 from .fits_at_values import TO_A_FIXED_POINT, arguments_of, fits_at_values
 from .integrated import IntegratedPosterior
 from .lattice_of_fits import MOST_DIMENSIONS, integral_of_fits, profiles_of
@@ -220,6 +220,10 @@ class Integrates(ShowsUncertainty, Responds):
     def _may_be_drawn(self, pending: Pending) -> bool:
         """Whether figures of weighted draws may be shown."""
         return may_be_drawn(self, pending)
+
+    def _may_be_narrower(self, pending: Pending, response: LinearResponse) -> bool:
+        """Whether predictions by the factors may be narrower than those of weighted draws."""
+        return may_be_narrower(self, pending, response)
 
     def _drawn_if_better(self, pending: Pending, response: LinearResponse, shown: Widths) -> Widths:
         """Return figures of weighted draws of few rows whose intervals contain too few or too many of these."""

@@ -57,7 +57,7 @@ _EFFECTIVE_SHARE = 0.15
 21 rows in two dimensions 390 of 4,000 left out a part of the posterior, and the 90% interval of a weight contained 78%.
 """
 
-_MOST_PREDICTED = 1_000
+MOST_PREDICTED = 1_000
 """Rows of fits whose predictions are made by draws: of more, globals make up little of what is not known of a new row.
 """
 
@@ -199,7 +199,7 @@ def drawn_if_better(posterior: Any, pending: Any, response: Any, shown: Widths) 
         return shown
     # draws predict where their error is smaller than what factors lack along some direction
     is_nearer = _END / np.sqrt(sample.effective_draws) < 1.0 - np.sqrt(max(response.smallest_eigenvalue, 0.0))
-    is_kept = row_map.source.n_rows <= _MOST_PREDICTED
+    is_kept = row_map.source.n_rows <= MOST_PREDICTED
     if is_kept and sample.is_usable and is_nearer:
         shown = replace(shown, draws=sample.kept())
     if not _is_shown(sample, posterior, pending, shown):
@@ -231,9 +231,14 @@ def _is_shown(sample: Any, posterior: Any, pending: Any, shown: Widths) -> bool:
 def may_be_drawn(posterior: Any, pending: Any) -> bool:
     """Return whether weighted draws may predict: few rows hide something, and enough draws cost little."""
     problem, row_map = posterior._bound(pending)
-    if not problem.factors or row_map.source.n_rows > _MOST_PREDICTED:
+    if not problem.factors or row_map.source.n_rows > MOST_PREDICTED:
         return False
     return _most_of(posterior, pending, problem, row_map)(_MOST_CHECKED) > 0
+
+
+def may_be_narrower(posterior: Any, pending: Any, response: Any) -> bool:
+    """Return whether predictions by the factors may be narrower than those of weighted draws, which are not made."""
+    return may_be_drawn(posterior, pending) and response.smallest_eigenvalue <= _APART
 
 
 def _most_of(posterior: Any, pending: Any, problem: Problem, row_map: RowMap) -> Callable[[int], int]:

@@ -12,7 +12,7 @@ from scipy.special import expit
 from ..._typing import Array
 from ...families import Dirichlet, StickBreaking
 from ...families.base.marginals import Ends, Marginals, with_places
-from ..uncertainty.known import Corrected, Widths
+from ..uncertainty.known import LACKING_DRAWS, Corrected, Widths
 from ..weighted import Weighted, check_weights
 from .at_once import Integral, means_of
 from .shapes import LOGITS, at_ends
@@ -189,7 +189,7 @@ class Integrated(_WithQuantiles):
         shapes = _checked_shapes(document.get("shapes", {}), own.sds, set(own.sds) - set(values))
         parts = own.sds, own.kept, own.shifts, own.limited, own.unseen
         told = shapes, dict(values), resolved, document.get("is_beside") is True
-        return cls(*parts, *told, doubt=own.doubt, draws=own.draws)
+        return cls(*parts, *told, doubt=own.doubt, draws=own.draws, narrower=own.narrower)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,9 +208,8 @@ class Drawn(_WithQuantiles):
     kind: ClassVar[str] = "importance_sampling"
 
     @property
-    def lacks_draws(self) -> bool:
-        """Whether the draws are in doubt and do not predict."""
-        return self.draws is None and bool(self.doubt)
+    def on_predictions(self) -> str:
+        return LACKING_DRAWS if self.draws is None and self.doubt else super().on_predictions
 
     @property
     def remark(self) -> str:

@@ -21,6 +21,13 @@ HEAVY = (
     "prior"
 )
 """Why the standard deviation of an entry is infinite under its own factor."""
+NARROWER = "They are those of mean field, and may be too narrow: "
+"""How a remark on predictions begins that are made by the factors, where others are made by weighted draws."""
+LACKING_DRAWS = f"{NARROWER}these rows have no prediction by the weighted draws of the summary."
+AS_ASKED = (
+    f"{NARROWER}of so few rows that hide something, fits without uncertainty= predict by weighted draws."
+)
+AFTER_EARLIER_ROWS = f"{NARROWER}none are made by weighted draws where the prior was an earlier posterior."
 _MUCH_OF_SD, _MUCH_WIDER = 0.5, 1.4
 """Corrections of a mean, in standard deviations, and of a standard deviation, as a ratio, from which on others may be
 better: regressions and locations have up to 0.41 and 1.19, precisions between few groups from 0.8 and 1.9 on."""
@@ -88,12 +95,12 @@ class Uncertainty(Source):
         return self
 
     @property
-    def lacks_draws(self) -> bool:
-        """Whether figures of draws are shown which do not predict."""
-        return False
+    def on_predictions(self) -> str:
+        """A sentence on predictions by the factors that may be too narrow; empty if nothing says so."""
+        return ""
 
     def may_have_draws(self, posterior: Any) -> bool:
-        return self.draws is not None or self.lacks_draws
+        return self.draws is not None or bool(self.on_predictions)
 
     def weighted(self, name: str) -> Any:
         """Return weighted values of a variable, see :class:`caviar.posterior.weighted.Weighted`.
@@ -104,6 +111,10 @@ class Uncertainty(Source):
 
     def doubted(self, doubt: str) -> Uncertainty:
         """Return the same with a sentence on why they may be wrong."""
+        return self
+
+    def predicting(self, narrower: str) -> Uncertainty:
+        """Return the same with a sentence on predictions, which are those of the factors."""
         return self
 
     def only(self, names: Collection[str]) -> Self:
@@ -125,10 +136,13 @@ class MeanField(Uncertainty):
         Why they are not those of linear response, if that is known.
     doubt
         A sentence on why they may be wrong beside that; empty if nothing says so.
+    narrower
+        A sentence on predictions, if these may be too narrow; empty if nothing says so.
     """
 
     because: str = ""
     doubt: str = ""
+    narrower: str = field(default="", kw_only=True)
     kind: ClassVar[str] = "mean_field"
 
     def marginals(self, name: str, factor: Any, ends: Ends) -> Sequence[Marginals]:
@@ -139,11 +153,18 @@ class MeanField(Uncertainty):
         found = f"{MEAN_FIELD} ({self.because})." if self.because else f"{MEAN_FIELD}."
         return f"{found} {self.doubt}" if self.doubt else found
 
+    @property
+    def on_predictions(self) -> str:
+        return self.narrower
+
     def doubted(self, doubt: str) -> MeanField:
         return replace(self, doubt=doubt)
 
+    def predicting(self, narrower: str) -> MeanField:
+        return replace(self, narrower=narrower)
+
     def as_plain(self) -> dict[str, Any]:
-        return {"because": self.because, **({"doubt": self.doubt} if self.doubt else {})}
+        return {"because": self.because, **_said(doubt=self.doubt, narrower=self.narrower)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,12 +182,15 @@ class Widths(Uncertainty):
         A sentence on why they may be wrong; empty if nothing says so.
     draws
         Draws of all globals that predict new rows: those that intervals were compared with, or come from.
+    narrower
+        A sentence on predictions without draws, if these may be too narrow; empty if nothing says so.
     """
 
     sds: Mapping[str, Array]
     kept: tuple[str, ...] = ()
     doubt: str = field(default="", kw_only=True)
     draws: WeightedDraws | None = field(default=None, kw_only=True, repr=False)
+    narrower: str = field(default="", kw_only=True)
     kind: ClassVar[str] = "linear_response"
     sentence: ClassVar[str] = LINEAR_RESPONSE
 
@@ -190,8 +214,15 @@ class Widths(Uncertainty):
             return self.sentence + doubt
         return f"{self.sentence[:-1]}; of {', '.join(self.kept)} those of the factor that they share.{doubt}"
 
+    @property
+    def on_predictions(self) -> str:
+        return self.narrower
+
     def doubted(self, doubt: str) -> Widths:
         return replace(self, doubt=doubt)
+
+    def predicting(self, narrower: str) -> Widths:
+        return replace(self, narrower=narrower)
 
     def only(self, names: Collection[str]) -> Self:
         return replace(self, sds={name: own for name, own in self.sds.items() if name in names})
@@ -199,7 +230,12 @@ class Widths(Uncertainty):
     def as_plain(self) -> dict[str, Any]:
         kept = {"kept": list(self.kept)} if self.kept else {}
         drawn = {} if self.draws is None else {"sample": self.draws.as_plain()}
-        return {"sds": dict(self.sds), **kept, **({"doubt": self.doubt} if self.doubt else {}), **drawn}
+        return {
+            "sds": dict(self.sds),
+            **kept,
+            **_said(doubt=self.doubt, narrower=self.narrower),
+            **drawn,
+        }
 
     @classmethod
     def of_plain(cls, document: Mapping[str, Any], factors: Mapping[str, Any]) -> Widths:
@@ -210,16 +246,17 @@ class Widths(Uncertainty):
         ValueError
             If they are not those of these factors.
         """
-        sds, kept, doubt = document["sds"], document.get("kept", []), document.get("doubt", "")
+        sds, kept = document["sds"], document.get("kept", [])
+        doubt, narrower = document.get("doubt", ""), document.get("narrower", "")
         _check_numbers("standard deviations", sds, factors)
         if not all((own >= 0).all() for own in sds.values()):
             raise ValueError("standard deviations below 0")
         if not isinstance(kept, list) or not all(name in factors and name not in sds for name in kept):
             raise ValueError("variables of a shared factor that it does not have")
-        if not isinstance(doubt, str):
+        if not isinstance(doubt, str) or not isinstance(narrower, str):
             raise ValueError("a doubt that is no sentence")
         draws = WeightedDraws.of_plain(document["sample"], factors) if "sample" in document else None
-        return cls(dict(sds), tuple(kept), doubt=doubt, draws=draws)
+        return cls(dict(sds), tuple(kept), doubt=doubt, draws=draws, narrower=narrower)
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,7 +361,12 @@ class Corrected(Widths):
             if not isinstance(own, list) or not all(name in shifts for name in own):
                 raise ValueError("limited corrections of variables without any")
         parts = widths.sds, widths.kept, dict(shifts), tuple(limited), tuple(unseen)
-        return cls(*parts, doubt=widths.doubt, draws=widths.draws)
+        return cls(*parts, doubt=widths.doubt, draws=widths.draws, narrower=widths.narrower)
+
+
+def _said(**sentences: str) -> dict[str, str]:
+    """Return the sentences that are there, by what they are about."""
+    return {what: sentence for what, sentence in sentences.items() if sentence}
 
 
 def _check_numbers(what: str, found: Any, factors: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from ..._errors import CaviarError, CaviarWarning, DataError, ModelError
 from ...engine.ascent.problem import Problem
 from ...engine.response.solutions.chosen import ALWAYS_FORMED
 from ...engine.rows.row_map import RowMap
-from .known import Corrected, MeanField, Source, Tell, Uncertainty, Widths
+from .known import AS_ASKED, Corrected, MeanField, Source, Tell, Uncertainty, Widths
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,9 +205,12 @@ class Asked(Pending):
     ----------
     executor
         Of the fit.
+    narrower
+        What predictions say if the prior was an earlier posterior.
     """
 
     executor: Any = field(default=None, repr=False)
+    narrower: str = ""
     of: ClassVar[str] = Widths.kind
     """What it asks for."""
 
@@ -222,7 +225,7 @@ class Asked(Pending):
             posterior,
             lambda response: response.why_none,
             self.data,
-            told=partial(self._told, posterior),
+            told=partial(self._told_as_asked, posterior),
             sample_weight=self.sample_weight,
             executor=self.executor,
             bound=self.bound,
@@ -230,6 +233,14 @@ class Asked(Pending):
         if found.kind == MeanField.kind:
             message = f"uncertainty='{self.of}' is not available for this fit. {found.remark}"
             warnings.warn(message, CaviarWarning, stacklevel=4)
+        return found.predicting(self.narrower) if self.narrower else found
+
+    def _told_as_asked(self, posterior: Any, response: Any, left_out: Collection[str]) -> Uncertainty:
+        """Return what was asked for, with a sentence on predictions that other fits make by weighted draws."""
+        found = self._told(posterior, response, left_out)
+        with suppress(CaviarError, np.linalg.LinAlgError, OSError):
+            if posterior._may_be_narrower(self, response):
+                return found.predicting(AS_ASKED)
         return found
 
 

@@ -24,6 +24,7 @@ from ....language.replication import replicated
 from ....lazy.rows import LazyRows
 from ....names import Placed
 from ...shared_factors import SharedFactors
+from ...uncertainty.known import LACKING_DRAWS
 from ...weighted import WeightedDraws
 from ..over import Drawn, Over, Told
 from ..prediction import Prediction
@@ -32,12 +33,6 @@ from .merging import joined, mixture
 _AT_A_TIME, _OF_ALL_DRAWS, _FEWEST = 3e5, 6e7, 200
 """Numbers of predictions given draws that are held at a time; and of all draws, beyond which fewer draws are taken,
 down to the fewest."""
-
-NARROWER = (
-    "They are those of mean field, and may be too narrow: these rows have no prediction by the weighted draws of the "
-    "summary."
-)
-"""Remark on predictions beside a summary that has draws."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +68,9 @@ class OverDraws(Over):
         if not names:
             return {}
         try:
-            return self._by_draws(names, data) if self._tell(data) else _remarked(otherwise())
+            return self._by_draws(names, data) if self._tell(data) else _remarked(otherwise(), LACKING_DRAWS)
         except (CaviarError, np.linalg.LinAlgError):
-            return _remarked(otherwise())
+            return _remarked(otherwise(), LACKING_DRAWS)
 
     def _tell(self, data: Any) -> bool:
         """Whether draws tell of rows: of arrays in memory that have none of the globals."""
@@ -110,14 +105,23 @@ class OverDraws(Over):
         return {name: told[name] for name in names}, axes
 
 
+@dataclass(frozen=True)
 class Narrower(Over):
-    """Nothing but the remark that predictions may be narrower than the summary: its draws are not kept."""
+    """Nothing but a remark: predictions are those of the factors, and may be too narrow.
+
+    Attributes
+    ----------
+    remark
+        A sentence that says why there are no others.
+    """
+
+    remark: str
 
     def mixed(self, told: Told, data: Any) -> Told:
-        return lambda absent: _remarked(told(absent))
+        return lambda absent: _remarked(told(absent), self.remark)
 
     def inferred(self, found: Mapping[str, Prediction], data: Any) -> Mapping[str, Prediction]:
-        return _remarked(found)
+        return _remarked(found, self.remark)
 
 
 def over_draws(posterior: Any, shown: Any) -> Over | None:
@@ -131,7 +135,7 @@ def over_draws(posterior: Any, shown: Any) -> Over | None:
         Its :class:`~caviar.posterior.uncertainty.known.Uncertainty`.
     """
     if shown.draws is None:
-        return Narrower() if shown.lacks_draws else None
+        return Narrower(shown.on_predictions) if shown.on_predictions else None
     model, draws = posterior.model, shown.draws
     _, leaves = replicated(model.nodes, model.leaves, Plate("weighted draw"), {}, {}, model.value_of)
     evaluator = posterior._evaluator.above(leaves, point=list(draws.values))
@@ -160,5 +164,5 @@ def _over(told: Prediction, axis: int, weights: Array) -> Prediction:
     return mixture(told, weights, means, sds, whole if len(whole) == 3 else None)
 
 
-def _remarked(told: Mapping[str, Prediction]) -> dict[str, Prediction]:
-    return {name: replace(own, remark=NARROWER) for name, own in told.items()}
+def _remarked(told: Mapping[str, Prediction], remark: str) -> dict[str, Prediction]:
+    return {name: replace(own, remark=remark) for name, own in told.items()}

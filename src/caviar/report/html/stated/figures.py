@@ -19,7 +19,7 @@ LEVEL = 0.95
 def figures_of(subject: Any) -> list[Figures]:
     """Return the figures of all global variables, in the order of the posterior."""
     posterior, found = subject.posterior, []
-    for name in posterior:
+    for name in posterior.stated_names:
         for own in figures.figures_of(posterior, name, posterior.marginals(name, LEVEL)):
             shown = replace(own, shown=subject.shown_name(own.name))
             if is_over_words(subject, own):

@@ -254,7 +254,8 @@ class StatedSubject(Subject):
             facts += [] if bound is None else [("Perplexity bound", number(float(bound), 5))]
         else:
             facts += [("Observed", ", ".join(leaf.name for leaf in posterior.model.leaves))]
-            learnt = [in_words(posterior.model.variables[name], self.shown_name) for name in posterior]
+            variables = posterior.model.variables
+            learnt = [in_words(variables[name], self.shown_name) for name in posterior.stated_names]
             facts += [("Learnt", ", ".join(learnt) or "nothing")]
             facts += [("Hidden, for each row", ", ".join(self.hidden))] if self.hidden else []
         return [*self.origin, *facts]
