@@ -25,7 +25,7 @@ COLLAPSING = {
     "two rows in the plane": (BLOBS[:2], 1, None),
     "fewer rows than components": (BLOBS[:3], 8, None),
     "a component on one value": (
-        np.concatenate([np.repeat([[99.0, 99.0]], 30, axis=0), BLOBS[:30]]),
+        np.concatenate([np.repeat([[97.0, 97.0]], 30, axis=0), BLOBS[:30]]),
         2,
         np.repeat([0, 1], 30),
     ),

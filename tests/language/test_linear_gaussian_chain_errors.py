@@ -124,7 +124,7 @@ def test_a_label_chooses_what_the_states_are_seen_through():
 
 def test_rows_have_no_predictive_density_but_draws():
     posterior = model(chain()).fit({"x": [0.0, 1.0, 0.5]})
-    with pytest.raises(cv.ModelError, match="LinearGaussianChain 's' depend on their neighbours"):
+    with pytest.raises(cv.ModelError, match="the rows of 's' depend on their neighbours"):
         posterior.log_predictive({"x": [0.0, 1.0, 0.5]})
     assert posterior.predictive({"time": 7}, n_draws=2, seed=0)["x"].shape == (2, 7)
 

@@ -210,7 +210,7 @@ def test_factors_apart_show_the_same(method):
         assert np.allclose(apart.sd(name), together.sd(name), rtol=0.03), name
 
 
-def test_outcomes_of_two_plates_have_linear_response():
+def test_outcomes_of_two_plates_have_second_order():
     """The link of the second plate has a variable of its own, which the fit in expectation does not have."""
     y, g, other = np.random.default_rng(3).integers(0, 2, 24), np.repeat(np.arange(6), 4), cv.Plate("other")
     e = cv.Normal("e", 0.0, cv.Gamma("between", 2, 1), plates=cv.Plate("group", 6))
@@ -221,8 +221,8 @@ def test_outcomes_of_two_plates_have_linear_response():
     ]
     data = {"y": y[:18], "g": g[:18], "other y": y[18:], "other g": g[18:]}
     posterior = cv.Model(*leaves).fit(data, tol=1e-10)
-    whole = cv.Model(leaves[0]).fit({"y": y, "g": g}, tol=1e-10, uncertainty="linear_response")
+    whole = cv.Model(leaves[0]).fit({"y": y, "g": g}, tol=1e-10, uncertainty="second_order")
     assert posterior.elbo == pytest.approx(whole.elbo, abs=1e-5)
-    assert posterior.uncertainty == "linear_response"
+    assert posterior.uncertainty == "second_order"
     for name in ("level", "between", "e"):
         np.testing.assert_allclose(posterior.sd(name), whole.sd(name), rtol=1e-3)

@@ -83,7 +83,8 @@ def test_one_answer_without_plates(link: str) -> None:
         {"X": [[1.0]], "y": [1]}, seed=0, tol=1e-15
     )
     assert posterior.elbo == pytest.approx(twin.elbo, rel=1e-12)
-    assert HIDDEN[link] in str(posterior.summary())
+    assert HIDDEN[link] in posterior
+    assert HIDDEN[link] not in str(posterior.summary()), "it was not stated"
     check_model(model, {"y": 1}).raise_if_failed()
 
 

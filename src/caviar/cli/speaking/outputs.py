@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.text import Text
 
 from caviar import CaviarError, ConvergenceWarning, DataError
-from caviar.data.columns.missing_codes import OF_CODES
 
 from .wording import in_options, of_table
 
@@ -126,6 +125,9 @@ def errors_in_words(data: str = "the query", model: Path | None = None) -> Itera
 @contextmanager
 def gathered_warnings() -> Iterator[None]:
     """Print each warning once, and after what is drawn meanwhile; that a fit did not converge is told by its status."""
+    # it takes NumPy, which help does without
+    from caviar.data.columns.missing_codes import OF_CODES
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", message="X does not have valid feature names")

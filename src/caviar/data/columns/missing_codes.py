@@ -75,7 +75,8 @@ def tell_of_codes(rows: AnyArray, names: Sequence[str] | None, stacklevel: int) 
     """
     if not rows.size:
         return
-    ends = np.fmin.reduce(rows, axis=0), np.fmax.reduce(rows, axis=0)
+    with np.errstate(invalid="ignore"):
+        ends = np.fmin.reduce(rows, axis=0), np.fmax.reduce(rows, axis=0)
     for j in np.flatnonzero(np.isin(ends, _SORTED).any(axis=0)).tolist():
         if (code := missing_code(rows[:, j])) is not None:
             name = str(j) if names is None else names[j]
