@@ -361,3 +361,16 @@ def test_clusters_of_too_many_are_one_component_in_a_batch(n_clusters):
     assert fits.is_batched.all()
     for own, elbo in zip(tables, fits.elbo, strict=True):
         assert elbo > model.fit({"x": own}, init={"z": truth}).elbo - 0.01
+
+
+def test_components_without_rows_and_without_a_prior_are_where_a_fit_has_them():
+    """One cluster in two components, with flat priors of means and precisions: each group has finite figures."""
+    rng = np.random.default_rng(2)
+    obs, component = cv.Plate("obs"), cv.Plate("component", 2)
+    mean, z = cv.Normal("mean", 0, 0, plates=component), cv.Categorical("z", [0.5, 0.5], plates=obs)
+    model = cv.Model(cv.Normal("x", mean[z], cv.Gamma("t", 1, 0, plates=component)[z], plates=obs))
+    tables = [{"x": rng.normal(size=40) + 20 * rng.normal()} for _ in range(6)]
+    fits = cv.fit_many(model, tables, seed=0, point=["t"])
+    assert fits.is_batched.all()
+    assert np.isfinite(fits.elbo).all()
+    assert all(np.isfinite(own["mean"].mean).all() for own in fits)
