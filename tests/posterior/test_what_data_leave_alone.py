@@ -54,16 +54,22 @@ def with_few_groups():
 def test_weighted_draws_of_groups_without_rows_are_given_what_they_depend_on():
     """They were drawn from their factor, as wide whatever the precision between groups."""
     posterior, data = with_few_groups()
-    sample = posterior.importance_sample(data, n_draws=20_000, seed=0)
+    sample = posterior.importance_sample(data, n_draws=8000, seed=0)
     # given the precision, a group without rows is Normal about its own mean
     variance = sample.weights @ (1 / sample.draws["between"])
     exact = np.sqrt([variance, variance + sample.sd("slope") ** 2])
-    np.testing.assert_allclose(sample.sd("effect")[2:], exact, rtol=0.03)
+    np.testing.assert_allclose(sample.sd("effect")[2:], exact, rtol=0.05)
     is_wide = sample.draws["between"] < sample.weights @ sample.draws["between"]
     for some in (is_wide, ~is_wide):
         shares = sample.weights[some] / sample.weights[some].sum()
         expected = shares @ (1 / sample.draws["between"][some])
-        assert shares @ sample.draws["effect"][some, 2] ** 2 == pytest.approx(expected, rel=0.08)
+        assert shares @ sample.draws["effect"][some, 2] ** 2 == pytest.approx(expected, rel=0.12)
+
+
+@pytest.mark.slow
+def test_weighted_draws_of_groups_without_rows_are_as_wide_as_exact_ones():
+    posterior, data = with_few_groups()
+    sample = posterior.importance_sample(data, n_draws=20_000, seed=0)
     draws = cv.testing.exact_draws(posterior, data, n_steps=4000, seed=1)
     np.testing.assert_allclose(sample.sd("effect"), np.asarray(draws["effect"]).std(axis=0), rtol=0.05)
 
