@@ -16,7 +16,6 @@ _CODES = {
     *(-(2.0**bits) for bits in (15, 31, 63)),
 }
 """-9, -99, 99, -999, 999 and so on, and the smallest whole numbers of 16, 32 and 64 bits."""
-_SORTED = np.array(sorted(_CODES))
 _FEWEST, _FEWEST_OTHERS = 2, 8
 """Rows that have the code, and different values beside it, below which it may be chance."""
 
@@ -76,9 +75,9 @@ def tell_of_codes(rows: AnyArray, names: Sequence[str] | None, stacklevel: int) 
     if not rows.size:
         return
     with np.errstate(invalid="ignore"):
-        ends = np.fmin.reduce(rows, axis=0), np.fmax.reduce(rows, axis=0)
-    for j in np.flatnonzero(np.isin(ends, _SORTED).any(axis=0)).tolist():
-        if (code := missing_code(rows[:, j])) is not None:
+        lowest, highest = np.fmin.reduce(rows, axis=0).tolist(), np.fmax.reduce(rows, axis=0).tolist()
+    for j, ends in enumerate(zip(lowest, highest, strict=True)):
+        if not _CODES.isdisjoint(ends) and (code := missing_code(rows[:, j])) is not None:
             name = str(j) if names is None else names[j]
             warnings.warn(remark_of_code(name, *code, "NaN"), CaviarWarning, stacklevel=stacklevel + 1)
 
