@@ -195,6 +195,8 @@ class _NoNumbersError(Exception):
     """Draws are beyond the numbers that there are, as rates below the least one: they have no order, and no weights."""
 
 
+# draws beyond the numbers that there are show in their weights
+@np.errstate(all="ignore")
 def _drawn(
     target: _Target, first: Student, n_draws: int, rng: np.random.Generator, *, is_mixed: bool
 ) -> tuple[dict[str, Any], Array]:
