@@ -218,7 +218,7 @@ def _unclear(problem: GroupedProblem, ends: GroupedEnds) -> tuple[AnyArray, Arra
     settled = ends.has_settled.nonzero()[0]
     if not (problem.has_labels and settled.size):
         return np.empty(0, dtype=np.intp), np.empty((0, 0, 0))
-    # groups without an end stand for one that has
+    # a group that has not ended is looked at as if it were one that has, and is left out below
     stand_ins = np.where(ends.has_settled, np.arange(problem.size), settled[0])
     sums, is_merged = merged(problem, ends.sums[stand_ins])
     own = ((is_merged | ~(ends.entropy < _CLEAR)) & ends.has_settled).nonzero()[0]

@@ -112,7 +112,7 @@ def are_plain(points: Array, weights: Array, labels: AnyArray, n_clusters: int) 
     moves = _Moves.of(points, weights, labels, far=n_clusters > 2)
     counts = moves.sums[:, 0]
     pairs = counts[moves.one] + counts[moves.other]
-    # of a weight, a mean and variances; of many columns covariances are few numbers, which a prior narrows
+    # a weight, a mean and variances; covariances of many columns are not counted, since the prior nearly fixes them
     numbers = 1 + 2 * size
     of_pairs = np.maximum(_PLAIN, 0.5 * numbers * np.log(pairs) / pairs)
     passed, from_one, to_other = moves.passed()
